@@ -1,0 +1,219 @@
+"""Betza notation: the moves of a piece as text, read into rays.
+
+A ray is a step `(dx, dy)`, seen by a side that plays towards growing `dy`, with a reach: how often the step may be
+repeated over empty landing squares (1: a leap, 0: without limit). The dialect is XBoard's, as far as single-leg moves
+go: https://www.gnu.org/software/xboard/Betza.html. Atoms `W F D N A H C Z G` (also `L` for `C`, `J` for `Z`),
+compounds `K Q R B`, riders by doubling (`NN`) or by range (`W3`, `N0` without limit), `m` and `c` for moves that only
+go or only capture, and the directions `f b l r s v` (with `h` halves and two-letter forms on oblique atoms).
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+Step = tuple[int, int]
+
+UNLIMITED = 0
+ATOM_LEGS: dict[str, tuple[int, int]] = {
+    "W": (1, 0), "F": (1, 1), "D": (2, 0), "N": (2, 1), "A": (2, 2),
+    "H": (3, 0), "C": (3, 1), "L": (3, 1), "Z": (3, 2), "J": (3, 2), "G": (3, 3),
+}  # fmt: skip
+COMPOUNDS: dict[str, tuple[tuple[str, int], ...]] = {
+    "K": (("W", 1), ("F", 1)),
+    "R": (("W", UNLIMITED),),
+    "B": (("F", UNLIMITED),),
+    "Q": (("W", UNLIMITED), ("F", UNLIMITED)),
+}
+UNSUPPORTED_MODIFIERS = {
+    "p": "hoppers (p) are not supported; the nearest supported form is an unblockable leap",
+    "g": "grasshoppers (g) are not supported; the nearest supported form is an unblockable leap",
+    "n": "lame moves (n) are not supported; the nearest supported form is a ranged slide such as W2",
+    "j": "jumping modifiers (j) are not supported; the nearest supported form is a leap such as D",
+    "i": "first-move-only moves (i) are not supported on pieces; pawns have `first_steps`",
+    "e": "en passant modifiers (e) are not supported on pieces; pawns capture en passant by themselves",
+    "o": "boards that wrap round (o) are not supported",
+    "z": "bent riders (z) are not supported; the nearest supported form is a straight rider such as FF",
+    "q": "bent riders (q) are not supported; the nearest supported form is a straight rider such as FF",
+    "a": "moves of several legs (a) are not supported; `overruns` captures on the square jumped over",
+    "t": "bent sliders (t) are not supported; the nearest supported form is a straight slide",
+    "y": "bent sliders (y) are not supported; the nearest supported form is a straight slide",
+    "d": "moves that capture own pieces (d) are not supported in notation; see `fires_through_own`",
+    "u": "unloading moves (u) are not supported",
+    "x": "moves that lend powers (x) are not supported",
+}
+_TOKEN = re.compile(r"([a-z]*)([A-Z])(?:\2)?(\d*)")
+
+
+@dataclass(frozen=True, order=True)
+class Ray:
+    """One direction of movement of a piece type.
+
+    Attributes:
+        step: `(dx, dy)` of one repetition, files to the right and ranks forward as the mover sees the board.
+        reach: How many repetitions at most; 1 is a leap, `UNLIMITED` (0) goes on to the edge.
+        quiet: Whether the ray may end on an empty square.
+        capture: Whether the ray may end on an enemy.
+        fires_through: Whether the ray may capture the first piece it meets and go on to a second.
+        overruns: Whether an enemy on the midpoint of the leap is captured too.
+    """
+
+    step: Step
+    reach: int
+    quiet: bool = True
+    capture: bool = True
+    fires_through: bool = False
+    overruns: bool = False
+
+
+def parse_betza(text: str) -> tuple[Ray, ...]:
+    """Read a Betza string.
+
+    Args:
+        text: For example `"NK"`, `"mDDcR"` or `"fmWfcF"`.
+
+    Returns:
+        The rays in the order of the text, without repetitions.
+
+    Raises:
+        ValueError: The text is empty, has an unknown letter, or uses a feature that is not supported; the message
+            shows the place.
+    """
+    if not text:
+        raise ValueError("expected Betza notation such as 'NK', got an empty string")
+    rays: list[Ray] = []
+    position = 0
+    while position < len(text):
+        match = _TOKEN.match(text, position)
+        if match is None:
+            raise ValueError(f"expected modifiers and an atom at character {position + 1} of {text!r}, got "
+                             f"{text[position:]!r}")
+        modifiers, letter, digits = match.groups()
+        doubled = match.group(0)[len(modifiers):].startswith(letter * 2)
+        rays.extend(_token_rays(text, modifiers, letter, doubled, digits))
+        position = match.end()
+    return tuple(dict.fromkeys(rays))
+
+
+def _token_rays(text: str, modifiers: str, letter: str, doubled: bool, digits: str) -> list[Ray]:
+    if letter not in ATOM_LEGS and letter not in COMPOUNDS:
+        known = " ".join([*ATOM_LEGS, *COMPOUNDS])
+        raise ValueError(f"unknown atom {letter!r} in {text!r}, expected one of {known}")
+    if doubled and digits:
+        raise ValueError(f"{letter * 2}{digits} in {text!r} has both a doubled atom and a range")
+    if doubled and letter in COMPOUNDS:
+        raise ValueError(f"{letter * 2} in {text!r}: only single atoms are doubled into riders")
+    quiet, capture, directions = _split_modifiers(text, modifiers)
+    rays = []
+    for atom, default_reach in COMPOUNDS.get(letter, ((letter, 1),)):
+        reach = int(digits) if digits else UNLIMITED if doubled else default_reach
+        for step in _atom_steps(text, atom, directions):
+            rays.append(Ray(step, reach, quiet, capture))
+    return rays
+
+
+def _split_modifiers(text: str, modifiers: str) -> tuple[bool, bool, str]:
+    directions = ""
+    modes = set()
+    for letter in modifiers:
+        if letter in "mc":
+            modes.add(letter)
+        elif letter in "fblrsvh":
+            directions += letter
+        elif letter in UNSUPPORTED_MODIFIERS:
+            raise ValueError(f"{text!r}: {UNSUPPORTED_MODIFIERS[letter]}")
+        else:
+            raise ValueError(f"unknown modifier {letter!r} in {text!r}, expected some of m c f b l r s v h")
+    return "m" in modes or not modes, "c" in modes or not modes, directions
+
+
+def _all_steps(atom: str) -> list[Step]:
+    long, short = ATOM_LEGS[atom]
+    pairs = {(long, short), (short, long)}
+    return sorted({(x * sx, y * sy) for x, y in pairs for sx in (1, -1) for sy in (1, -1)})
+
+
+def _atom_steps(text: str, atom: str, directions: str) -> list[Step]:
+    steps = _all_steps(atom)
+    if not directions:
+        return steps
+    long, short = ATOM_LEGS[atom]
+    if short == 0:
+        chosen = _orthogonal(directions)
+    elif long == short:
+        chosen = _diagonal(directions)
+    else:
+        chosen = _oblique(directions)
+    if chosen is None:
+        raise ValueError(f"directions {directions!r} mean nothing on atom {atom} in {text!r}")
+    return [step for step in steps if _sector(step) in chosen]
+
+
+def _sector(step: Step) -> str:
+    """Name the one of 16 sectors that a step lies in: its longer leg's letter first, then the shorter leg's."""
+    x, y = step
+    vertical = "f" if y > 0 else "b" if y < 0 else ""
+    sideways = "r" if x > 0 else "l" if x < 0 else ""
+    return vertical + sideways if abs(y) >= abs(x) else sideways + vertical
+
+
+def _expand(letter: str) -> str:
+    return {"s": "lr", "v": "fb"}.get(letter, letter)
+
+
+def _orthogonal(directions: str) -> set[str] | None:
+    if "h" in directions:
+        return None
+    return set("".join(_expand(letter) for letter in directions))
+
+
+def _diagonal(directions: str) -> set[str] | None:
+    """A vertical and a sideways letter side by side meet in one diagonal; a letter alone is both of its diagonals."""
+    if "h" in directions:
+        return None
+    chosen: set[str] = set()
+    index = 0
+    while index < len(directions):
+        first, second = directions[index], directions[index + 1 : index + 2]
+        if second and (first in "fbv") != (second in "fbv"):
+            vertical, sideways = (first, second) if first in "fbv" else (second, first)
+            chosen |= {v + s for v in _expand(vertical) for s in _expand(sideways)}
+            index += 2
+        else:
+            for letter in _expand(first):
+                chosen |= {v + s for v in "fb" for s in "lr" if letter in (v, s)}
+            index += 1
+    return chosen
+
+
+def _oblique(directions: str) -> set[str] | None:
+    """On oblique atoms `f` is the two steps nearest to forward, `fh` the forward half, `fs` the flat forward pair.
+
+    A vertical and a sideways letter side by side are one step, the longer leg's letter first.
+    """
+    chosen: set[str] = set()
+    index = 0
+    while index < len(directions):
+        first, second = directions[index], directions[index + 1 : index + 2]
+        if first == "h":
+            return None
+        if second == "h":
+            for letter in _expand(first):
+                chosen |= {a + b for a in "fblr" for b in "fblr" if letter in (a, b)}
+        elif second and second == first:
+            chosen |= _nearest(first)
+        elif second and (first in "fbv") != (second in "fbv"):
+            if second in "sv":
+                chosen |= {b + a for a in _expand(first) for b in _expand(second)}
+            else:
+                chosen |= {a + b for a in _expand(first) for b in second}
+        else:
+            chosen |= _nearest(first)
+            index += 1
+            continue
+        index += 2
+    return chosen
+
+
+def _nearest(letter: str) -> set[str]:
+    return {a + b for a in _expand(letter) for b in ("lr" if a in "fb" else "fb")}

@@ -1,0 +1,80 @@
+"""Numba with a disk cache that never serves stale machine code.
+
+Numba's cache does not see an edited callee in another file, so the cache folder is named by a hash of the Numba
+version and of every kernel source, and is chosen before any kernel is declared. It lies inside the environment when
+that is writable, else in the user's cache folder, else in a temporary one. Import `njit` from here, not from Numba.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import sys
+import tempfile
+from collections.abc import Callable
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+KERNEL_FOLDERS = ("envs", "train")
+ROOT = Path(__file__).parent.parent
+
+
+def _kernel_sources() -> list[Path]:
+    return sorted(file for folder in KERNEL_FOLDERS for file in (ROOT / folder).glob("*kernels.py"))
+
+
+def _cache_name() -> str:
+    digest = hashlib.sha256(f"numba {version('numba')} python {sys.version_info[:2]}".encode())
+    for file in _kernel_sources():
+        digest.update(file.name.encode() + b"\0" + file.read_bytes())
+    return f"asylum-zero-{digest.hexdigest()[:16]}"
+
+
+def _writable(folder: Path) -> bool:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            return True
+    except OSError:
+        return False
+
+
+def _choose_cache() -> Path:
+    asked = os.environ.get("NUMBA_CACHE_DIR")
+    if asked and Path(asked).name.startswith("asylum-zero-"):
+        asked = str(Path(asked).parent)
+    homes = [Path(asked)] if asked else []
+    homes += [Path(sys.prefix) / "var" / "numba", Path.home() / ".cache" / "asylum-zero",
+              Path(tempfile.gettempdir()) / f"asylum-zero-{os.getuid() if hasattr(os, 'getuid') else 'user'}"]
+    name = _cache_name()
+    for home in homes:
+        if _writable(home / name):
+            return home / name
+    raise OSError(f"no writable folder for compiled kernels among {', '.join(map(str, homes))}; set NUMBA_CACHE_DIR")
+
+
+CACHE_DIR = _choose_cache()
+os.environ["NUMBA_CACHE_DIR"] = str(CACHE_DIR)
+
+import numba  # noqa: E402
+
+numba.config.CACHE_DIR = str(CACHE_DIR)
+
+
+def njit(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Compile a kernel on first use, cached on disk, running without the interpreter's lock."""
+    compiled: Callable[..., Any] = numba.njit(cache=True, nogil=True, error_model="numpy")(function)
+    return compiled
+
+
+def announce_compilation(what: str) -> None:
+    """Say on stderr that kernels are being compiled, when the cache has none of them yet."""
+    marker = CACHE_DIR / f"{what}.compiled"
+    if not marker.exists():
+        print(f"compiling the {what} kernels, once for this environment (up to a minute) ...", file=sys.stderr, flush=True)
+
+
+def mark_compiled(what: str) -> None:
+    """Record that the kernels named `what` are in the cache."""
+    (CACHE_DIR / f"{what}.compiled").touch()

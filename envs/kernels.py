@@ -1,0 +1,947 @@
+"""The rules as compiled loops over packed arrays; one set of kernels for every game.
+
+Arguments that recur:
+    tab: uint32, rule tables of a `CompiledGame` (`tables.py`).
+    zob: uint64, its Zobrist numbers.
+    s64, s8: one array of state rows (`layout.py`), flat, seen as uint64 words and as bytes.
+    w: word offset of a row in `s64`; its bytes start at `8 * w` in `s8`.
+    b: byte offset of the board of a row in `s8`.
+    scratch: uint32 [SCRATCH_SIZE], private to the calling thread.
+Everything is uint64 arithmetic: signed indices cost a sign test at every access. `rules.py` is the specification.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from envs import layout
+from envs.jit import njit
+
+U = np.uint64
+U32 = np.uint32
+U0, U1, U2, U3, U4, U5, U6, U7, U8 = (U(i) for i in range(9))
+U15, U16, U24, U28, U32_, U36, U48 = U(15), U(16), U(24), U(28), U(32), U(36), U(48)
+BYTE, HALF = U(0xFF), U(0xFFFF)
+ENTRY_MASK = U(0xFFFFFF)
+
+H_SQUARES, H_WORDS, H_ROYAL, H_PAWN = U(layout.T_SQUARES), U(layout.T_WORDS), U(layout.T_ROYAL), U(layout.T_PAWN)
+H_BARE_DRAW, H_GOALS, H_DEDUPE = U(layout.T_BARE_DRAW), U(layout.T_GOALS), U(layout.T_DEDUPE)
+H_TYPES, H_PLANES, H_CELLS = U(layout.T_TYPES), U(layout.T_PLANES), U(layout.T_CELLS)
+H_COLOUR_PLANE, H_MOVES, H_ATTACKS = U(layout.T_COLOUR_PLANE), U(layout.T_MOVES), U(layout.T_ATTACKS)
+H_CASTLING, H_KEEP, H_PAWN_FROM = U(layout.T_CASTLING), U(layout.T_KEEP), U(layout.T_PAWN_FROM)
+H_FORWARD, H_GOAL, H_CELL = U(layout.T_FORWARD), U(layout.T_GOAL), U(layout.T_CELL)
+
+C_KING_FROM, C_KING_TO, C_PARTNER_FROM = U(layout.C_KING_FROM), U(layout.C_KING_TO), U(layout.C_PARTNER_FROM)
+C_PARTNER_TO, C_PARTNER, C_ACTION = U(layout.C_PARTNER_TO), U(layout.C_PARTNER), U(layout.C_ACTION)
+C_LISTS = U(layout.C_LISTS)
+
+LEAP, SLIDE, RAY, FIRE, FIRE_OWN = U(layout.LEAP), U(layout.SLIDE), U(layout.RAY), U(layout.FIRE), U(layout.FIRE_OWN)
+OVERRUN, PAWN_STEP, PAWN_CAPTURE = U(layout.OVERRUN), U(layout.PAWN_STEP), U(layout.PAWN_CAPTURE)
+E_QUIET, E_CAPTURE, E_MULTI = U(layout.ENTRY_QUIET), U(layout.ENTRY_CAPTURE), U(layout.ENTRY_MULTI)
+
+O_TO_PLAY, O_CASTLING, O_EP_COUNT, O_EP_VICTIM = (
+    U(layout.TO_PLAY), U(layout.CASTLING), U(layout.EP_COUNT), U(layout.EP_VICTIM))  # fmt: skip
+O_ROYALS, O_STATUS, O_REPETITIONS, O_EP = (
+    U(layout.ROYALS), U(layout.STATUS), U(layout.REPETITIONS), U(layout.EP_SQUARES))  # fmt: skip
+BOARD_WORD, BOARD_BYTE = U(layout.HEADER_WORDS), U(layout.HEADER_BYTES)
+PIECES_SHIFT, PLY_SHIFT = U(8 * (layout.PIECES - 8)), U(8 * (layout.PLY - 16))
+NUM_CODES = U(layout.NUM_CODES)
+
+CASTLE_BIT, MULTI_BIT, EXTRA_BIT = (
+    U1 << U(layout.CASTLE_FLAG), U1 << U(layout.MULTI_STEP_FLAG), U1 << U(layout.EXTRA_FLAG))  # fmt: skip
+
+LOW_NIBBLES, COLOUR_BITS = U(0x0F0F0F0F0F0F0F0F), U(0x1010101010101010)
+BYTE_NUMBERS = U(0x0001020304050607)
+CLOCK_LIMIT = U(layout.CLOCK_LIMIT)
+HISTORY = U(layout.HISTORY_LENGTH)
+
+CHECKMATE, STALEMATE, REPETITION, FIFTY_MOVES, BARE_KINGS, SCEPTER = (U(i) for i in range(1, 7))
+
+# Scratch: a stamp, then the stamps of sensitive squares and of squares that answer a check.
+SCRATCH_SENSITIVE, SCRATCH_ANSWER = U(8), U(8 + layout.MAX_SQUARES)
+SCRATCH_SIZE = 8 + 2 * layout.MAX_SQUARES
+STAMP_LIMIT = U32(0xFFFFFFFE)
+
+
+@njit
+def attacked(tab, s8, b, square, by):
+    """Return whether a piece of side `by` may capture on a square, were one of the other side there."""
+    p = U(tab[U(tab[H_ATTACKS]) + by * U(tab[H_SQUARES]) + square])
+    flip = by << U4
+    end = p + U1 + U(tab[p])
+    p += U1
+    while p < end:
+        word = U(tab[p])
+        if ((word >> U8) >> (U(s8[b + (word & BYTE)]) ^ flip)) & U1:
+            return True
+        p += U1
+    end = p + U1 + U2 * U(tab[p])
+    p += U1
+    while p < end:
+        word = U(tab[p])
+        if ((word >> U8) >> (U(s8[b + (word & BYTE)]) ^ flip)) & U1:
+            landing = U(s8[b + U(tab[p + U1])])
+            if landing == U0 or landing >> U4 != by:
+                return True
+        p += U2
+    lines = U(tab[p])
+    p += U1
+    while lines > U0:
+        end = p + U1 + U(tab[p])
+        p += U1
+        while p < end:
+            word = U(tab[p])
+            code = U(s8[b + (word & BYTE)])
+            if code:
+                if ((word >> U8) >> (code ^ flip)) & U1:
+                    return True
+                break
+            p += U1
+        p = end
+        lines -= U1
+    lines = U(tab[p])
+    p += U1
+    royal = U(tab[H_ROYAL])
+    while lines > U0:
+        end = p + U1 + U2 * U(tab[p])
+        p += U1
+        shift = U0
+        blocked = False
+        while p < end:
+            word = U(tab[p])
+            code = U(s8[b + (word & BYTE)])
+            if code:
+                rel = code ^ flip
+                if not blocked:
+                    if ((word >> U8) >> rel) & U1:
+                        return True
+                    blocked = True
+                    shift = U16 if rel < U16 else U0
+                    if rel == royal:
+                        break
+                else:
+                    if rel < U16 and ((U(tab[p + U1]) >> shift) & HALF) >> rel & U1:
+                        return True
+                    break
+            p += U2
+        p = end
+        lines -= U1
+    return False
+
+
+@njit
+def survey(tab, s8, b, king, by, scratch):
+    """Find checks by side `by`, and mark the squares whose change may give or answer one.
+
+    A piece that leaves a sensitive square, or a capture on one, may expose the royal; every other move of a piece that
+    is not the royal and has no victim off its target is legal when the royal is not in check. In check, only landing
+    on an answer square can help such a move; the squares of one check are marked.
+
+    Returns:
+        Whether the royal is in check. The marks are stamps in `scratch`.
+    """
+    if scratch[0] >= STAMP_LIMIT:
+        scratch[:] = U32(0)
+    scratch[0] += U32(1)
+    stamp = scratch[0]
+    flip = by << U4
+    check = False
+    p = U(tab[U(tab[H_ATTACKS]) + by * U(tab[H_SQUARES]) + king])
+    end = p + U1 + U(tab[p])
+    p += U1
+    while p < end:
+        word = U(tab[p])
+        if ((word >> U8) >> (U(s8[b + (word & BYTE)]) ^ flip)) & U1 and not check:
+            check = True
+            scratch[SCRATCH_ANSWER + (word & BYTE)] = stamp
+        p += U1
+    end = p + U1 + U2 * U(tab[p])
+    p += U1
+    while p < end:
+        word = U(tab[p])
+        if ((word >> U8) >> (U(s8[b + (word & BYTE)]) ^ flip)) & U1:
+            landing = U(tab[p + U1])
+            code = U(s8[b + landing])
+            if code != U0 and code >> U4 == by:
+                scratch[SCRATCH_SENSITIVE + landing] = stamp
+            elif not check:
+                check = True
+                scratch[SCRATCH_ANSWER + (word & BYTE)] = stamp
+        p += U2
+    lines = U(tab[p])
+    p += U1
+    while lines > U0:
+        start = p + U1
+        end = start + U(tab[p])
+        p = start
+        own = U(layout.MAX_SQUARES)
+        while p < end:
+            word = U(tab[p])
+            square = word & BYTE
+            code = U(s8[b + square])
+            if code:
+                rel = code ^ flip
+                if rel < U16:
+                    if ((word >> U8) >> rel) & U1:
+                        if own < U(layout.MAX_SQUARES):
+                            scratch[SCRATCH_SENSITIVE + own] = stamp
+                        elif not check:
+                            check = True
+                            while start <= p:
+                                scratch[SCRATCH_ANSWER + (U(tab[start]) & BYTE)] = stamp
+                                start += U1
+                    break
+                if own < U(layout.MAX_SQUARES):
+                    break
+                own = square
+            p += U1
+        p = end
+        lines -= U1
+    lines = U(tab[p])
+    p += U1
+    royal = U(tab[H_ROYAL])
+    while lines > U0:
+        start = p + U1
+        end = start + U2 * U(tab[p])
+        p = start
+        between = U0
+        first = U0
+        second = U0
+        shift = U0
+        while p < end:
+            word = U(tab[p])
+            square = word & BYTE
+            code = U(s8[b + square])
+            if code:
+                rel = code ^ flip
+                if rel < U16:
+                    hit = False
+                    direct = ((word >> U8) >> rel) & U1
+                    through = U(tab[p + U1])
+                    if between == U0:
+                        hit = direct != U0
+                    elif between == U1:
+                        if ((through >> shift) & HALF) >> rel & U1:
+                            hit = True
+                        elif direct:
+                            scratch[SCRATCH_SENSITIVE + first] = stamp
+                    elif (through >> rel | through >> (rel + U16)) & U1:
+                        scratch[SCRATCH_SENSITIVE + first] = stamp
+                        scratch[SCRATCH_SENSITIVE + second] = stamp
+                    if hit and not check:
+                        check = True
+                        q = start
+                        while q <= p:
+                            scratch[SCRATCH_ANSWER + (U(tab[q]) & BYTE)] = stamp
+                            q += U2
+                if between == U0:
+                    first = square
+                    shift = U16 if rel < U16 else U0
+                    if rel == royal:
+                        shift = U48
+                elif between == U1:
+                    second = square
+                else:
+                    break
+                between += U1
+            p += U2
+        p = end
+        lines -= U1
+    return check
+
+
+@njit
+def is_safe(tab, s8, b, move, code, king, by):
+    """Return whether a move that is not castling leaves the mover's royal unattacked; the board is restored."""
+    start = move & BYTE
+    to = (move >> U8) & BYTE
+    captured = s8[b + to]
+    moving = s8[b + start]
+    s8[b + start] = 0
+    s8[b + to] = code
+    if move & EXTRA_BIT:
+        victim = move >> U48
+        extra = s8[b + victim]
+        s8[b + victim] = 0
+        safe = not attacked(tab, s8, b, king, by)
+        s8[b + victim] = extra
+    else:
+        safe = not attacked(tab, s8, b, king, by)
+    s8[b + to] = captured
+    s8[b + start] = moving
+    return safe
+
+
+@njit
+def generate(tab, s8, s64, w, scratch, moves, m):
+    """Write the legal moves of a position.
+
+    Args:
+        moves: uint64, receives move words (`layout.py`) from offset `m` on; the caller guarantees room.
+
+    Returns:
+        `2 * number of moves + (1 if in check)`.
+    """
+    size = U(tab[H_SQUARES])
+    b = w * U8 + BOARD_BYTE
+    head = w * U8
+    side = U(s8[head + O_TO_PLAY])
+    by = side ^ U1
+    king = U(s8[head + O_ROYALS + side])
+    check = survey(tab, s8, b, king, by, scratch)
+    stamp = scratch[0]
+    if s8[head + O_STATUS]:
+        return U1 if check else U0
+    first_move = m
+    base = U(tab[H_MOVES])
+    royal = U(tab[H_ROYAL]) | side << U4
+    num_words = U(tab[H_WORDS]) - BOARD_WORD
+    i = U0
+    while i < num_words:
+        word = s64[w + BOARD_WORD + i]
+        occupied = ((word & LOW_NIBBLES) + LOW_NIBBLES) & COLOUR_BITS
+        black = word & COLOUR_BITS
+        own = occupied & black if side else occupied & ~black
+        while own:
+            lowest = own & (~own + U1)
+            own ^= lowest
+            start = (i << U3) + (((lowest >> U4) * BYTE_NUMBERS) >> U(56))
+            code = U(s8[b + start])
+            is_royal = code == royal
+            test = check or is_royal or scratch[SCRATCH_SENSITIVE + start] == stamp
+            p = U(tab[base + code * size + start])
+            group = U(tab[p])
+            while group:
+                kind = group & BYTE
+                end = p + U1 + (group >> U8)
+                p += U1
+                if kind == SLIDE or kind == RAY or kind == LEAP:
+                    while p < end:
+                        entry = U(tab[p])
+                        p += U1
+                        to = entry & BYTE
+                        target = U(s8[b + to])
+                        if target == U0:
+                            if not (entry >> E_QUIET) & U1:
+                                continue
+                            if test:
+                                if check and not is_royal and scratch[SCRATCH_ANSWER + to] != stamp:
+                                    continue
+                                move = start | (entry & ENTRY_MASK) << U8
+                                if not is_safe(tab, s8, b, move, code, to if is_royal else king, by):
+                                    continue
+                            moves[m] = start | (entry & ENTRY_MASK) << U8
+                            m += U1
+                            continue
+                        if target >> U4 != side and (entry >> E_CAPTURE) & U1:
+                            move = start | (entry & ENTRY_MASK) << U8
+                            if test or scratch[SCRATCH_SENSITIVE + to] == stamp:
+                                if check and not is_royal and scratch[SCRATCH_ANSWER + to] != stamp:
+                                    if kind == LEAP:
+                                        continue
+                                    break
+                                if is_safe(tab, s8, b, move, code, to if is_royal else king, by):
+                                    moves[m] = move
+                                    m += U1
+                            else:
+                                moves[m] = move
+                                m += U1
+                        if kind != LEAP:
+                            break
+                    p = end
+                elif kind == PAWN_STEP:
+                    while p < end:
+                        entry = U(tab[p])
+                        p += U1
+                        to = entry & BYTE
+                        if s8[b + to]:
+                            break
+                        move = start | (entry & ENTRY_MASK) << U8 | (entry >> U28) << U32_
+                        if (entry >> E_MULTI) & U1:
+                            move |= MULTI_BIT
+                        if test:
+                            if check and scratch[SCRATCH_ANSWER + to] != stamp:
+                                continue
+                            if not is_safe(tab, s8, b, move, code, king, by):
+                                continue
+                        moves[m] = move
+                        m += U1
+                    p = end
+                elif kind == PAWN_CAPTURE:
+                    while p < end:
+                        entry = U(tab[p])
+                        p += U1
+                        to = entry & BYTE
+                        target = U(s8[b + to])
+                        move = start | (entry & ENTRY_MASK) << U8 | (entry >> U28) << U32_
+                        if target == U0:
+                            count = U(s8[head + O_EP_COUNT])
+                            while count:
+                                count -= U1
+                                if U(s8[head + O_EP + count]) == to:
+                                    move |= EXTRA_BIT | U(s8[head + O_EP_VICTIM]) << U48
+                                    if is_safe(tab, s8, b, move, code, king, by):
+                                        moves[m] = move
+                                        m += U1
+                                    break
+                            continue
+                        if target >> U4 == side:
+                            continue
+                        if test or scratch[SCRATCH_SENSITIVE + to] == stamp:
+                            if check and scratch[SCRATCH_ANSWER + to] != stamp:
+                                continue
+                            if not is_safe(tab, s8, b, move, code, king, by):
+                                continue
+                        moves[m] = move
+                        m += U1
+                elif kind == OVERRUN:
+                    entry = U(tab[p])
+                    middle = U(tab[p + U1])
+                    p += U2
+                    to = entry & BYTE
+                    target = U(s8[b + to])
+                    if target and target >> U4 == side:
+                        group = U(tab[p])
+                        continue
+                    move = start | (entry & ENTRY_MASK) << U8
+                    passed = U(s8[b + middle])
+                    king_now = to if is_royal else king
+                    if passed and passed >> U4 != side:
+                        move |= EXTRA_BIT | middle << U48
+                        if is_safe(tab, s8, b, move, code, king_now, by):
+                            moves[m] = move
+                            m += U1
+                    elif test or (target and scratch[SCRATCH_SENSITIVE + to] == stamp):
+                        if not check or is_royal or scratch[SCRATCH_ANSWER + to] == stamp:
+                            if is_safe(tab, s8, b, move, code, king_now, by):
+                                moves[m] = move
+                                m += U1
+                    else:
+                        moves[m] = move
+                        m += U1
+                else:
+                    m = fire(tab, s8, b, p, end, start, code, side, kind, king, test, check, scratch, moves, m)
+                    p = end
+                group = U(tab[p])
+        i += U1
+    if not check and s8[head + O_CASTLING]:
+        m = castle(tab, s8, w, side, moves, m)
+    if tab[H_DEDUPE]:
+        m = drop_repeated(moves, first_move, m)
+    return (m - first_move) << U1 | (U1 if check else U0)
+
+
+@njit
+def fire(tab, s8, b, p, end, start, code, side, kind, king, test, check, scratch, moves, m):
+    """Append the moves of one fire-through ray; see `layout.FIRE` and `FIRE_OWN`. Returns the new `m`."""
+    by = side ^ U1
+    stamp = scratch[0]
+    royal = U(tab[H_ROYAL])
+    is_royal = code & U15 == royal
+    victim = U(layout.MAX_SQUARES)
+    passed_own = False
+    while p < end:
+        entry = U(tab[p])
+        p += U1
+        to = entry & BYTE
+        target = U(s8[b + to])
+        move = start | (entry & ENTRY_MASK) << U8
+        friend = target != U0 and target >> U4 == side
+        if victim == U(layout.MAX_SQUARES):
+            if friend:
+                if kind == FIRE or target & U15 == royal:
+                    break
+                victim = to
+                passed_own = True
+                continue
+            if test or (target and scratch[SCRATCH_SENSITIVE + to] == stamp):
+                if not check or is_royal or scratch[SCRATCH_ANSWER + to] == stamp:
+                    if is_safe(tab, s8, b, move, code, to if is_royal else king, by):
+                        moves[m] = move
+                        m += U1
+            else:
+                moves[m] = move
+                m += U1
+            if target:
+                victim = to
+            continue
+        if friend and (not passed_own or target & U15 == royal):
+            break
+        move |= EXTRA_BIT | victim << U48
+        if is_safe(tab, s8, b, move, code, to if is_royal else king, by):
+            moves[m] = move
+            m += U1
+        if target:
+            break
+    return m
+
+
+@njit
+def castle(tab, s8, w, side, moves, m):
+    """Append the castling moves of a side that is not in check. Returns the new `m`."""
+    head = w * U8
+    b = head + BOARD_BYTE
+    by = side ^ U1
+    number = side << U1
+    while number < (side << U1) + U2:
+        c = U(tab[U(tab[H_CASTLING]) + number])
+        number += U1
+        if not (U(s8[head + O_CASTLING]) >> (number - U1)) & U1 or c == U0:
+            continue
+        king_from = U(tab[c + C_KING_FROM])
+        king_to = U(tab[c + C_KING_TO])
+        partner_from = U(tab[c + C_PARTNER_FROM])
+        p = c + C_LISTS
+        end = p + U1 + U(tab[p])
+        p += U1
+        free = True
+        while p < end:
+            if s8[b + U(tab[p])]:
+                free = False
+                break
+            p += U1
+        if not free:
+            continue
+        king_code = s8[b + king_from]
+        partner_code = s8[b + partner_from]
+        p = end
+        end = p + U1 + U(tab[p])
+        p += U1
+        s8[b + king_from] = 0
+        while p < end and free:
+            square = U(tab[p])
+            free = not attacked(tab, s8, b, square, by)
+            p += U1
+        if free:
+            s8[b + partner_from] = 0
+            s8[b + king_to] = king_code
+            s8[b + U(tab[c + C_PARTNER_TO])] = partner_code
+            free = not attacked(tab, s8, b, king_to, by)
+            s8[b + king_to] = 0
+            s8[b + U(tab[c + C_PARTNER_TO])] = 0
+            s8[b + partner_from] = partner_code
+        s8[b + king_from] = king_code
+        if free:
+            moves[m] = king_from | king_to << U8 | U(tab[c + C_ACTION]) << U16 | (number - U1) << U36 | CASTLE_BIT
+            m += U1
+    return m
+
+
+@njit
+def drop_repeated(moves, first, m):
+    """Remove moves that two routes of one piece have in common. Returns the new `m`."""
+    kept = first
+    i = first
+    while i < m:
+        j = first
+        while j < kept and moves[j] != moves[i]:
+            j += U1
+        if j == kept:
+            moves[kept] = moves[i]
+            kept += U1
+        i += U1
+    return kept
+
+
+@njit
+def make(tab, zob, s8, s64, w, move):
+    """Play a legal move on a row: everything but the repetition count, which needs the game's history."""
+    size = U(tab[H_SQUARES])
+    head = w * U8
+    b = head + BOARD_BYTE
+    side = U(s8[head + O_TO_PLAY])
+    start = move & BYTE
+    to = (move >> U8) & BYTE
+    code = U(s8[b + start])
+    key = s64[w]
+    count = U(s8[head + O_EP_COUNT])
+    while count:
+        count -= U1
+        key ^= zob[NUM_CODES * size + U16 + U(s8[head + O_EP + count])]
+    s8[head + O_EP_COUNT] = 0
+    s64[w + U3] = U0
+    rights = U(s8[head + O_CASTLING])
+    captured = U0
+    if move & CASTLE_BIT:
+        c = U(tab[U(tab[H_CASTLING]) + ((move >> U36) & U3)])
+        partner_from = U(tab[c + C_PARTNER_FROM])
+        partner_to = U(tab[c + C_PARTNER_TO])
+        partner = U(tab[c + C_PARTNER])
+        s8[b + start] = 0
+        s8[b + partner_from] = 0
+        s8[b + to] = code
+        s8[b + partner_to] = partner
+        key ^= zob[code * size + start] ^ zob[code * size + to]
+        key ^= zob[partner * size + partner_from] ^ zob[partner * size + partner_to]
+        new_rights = rights & U(tab[U(tab[H_KEEP]) + start])
+    else:
+        keep = U(tab[H_KEEP])
+        new_rights = rights & U(tab[keep + start]) & U(tab[keep + to])
+        target = U(s8[b + to])
+        if target:
+            key ^= zob[target * size + to]
+            captured += U1
+        key ^= zob[code * size + start]
+        s8[b + start] = 0
+        if move & EXTRA_BIT:
+            victim = move >> U48
+            key ^= zob[U(s8[b + victim]) * size + victim]
+            s8[b + victim] = 0
+            new_rights &= U(tab[keep + victim])
+            captured += U1
+        promotion = (move >> U32_) & U15
+        placed = code if promotion == U0 else promotion | side << U4
+        s8[b + to] = placed
+        key ^= zob[placed * size + to]
+    if new_rights != rights:
+        key ^= zob[NUM_CODES * size + rights] ^ zob[NUM_CODES * size + new_rights]
+        s8[head + O_CASTLING] = new_rights
+    if code & U15 == U(tab[H_ROYAL]):
+        s8[head + O_ROYALS + side] = to
+    s64[w + U1] -= captured << PIECES_SHIFT
+    clock = s64[w + U2] & HALF
+    irreversible = captured != U0 or code & U15 == U(tab[H_PAWN])
+    clock = U0 if irreversible else clock + (U1 if clock < HALF else U0)
+    s64[w + U2] = (s64[w + U2] & ~HALF) + clock + (U1 << PLY_SHIFT)
+    s8[head + O_REPETITIONS] = 0
+    if tab[H_GOALS] and (U(tab[U(tab[H_GOAL]) + side * size + to]) >> (code & U15)) & U1:
+        s8[head + O_STATUS] = SCEPTER
+    s8[head + O_TO_PLAY] = side ^ U1
+    key ^= zob[(NUM_CODES + U1) * size + U16]
+    s64[w] = key
+    if move & MULTI_BIT:
+        add_en_passant(tab, zob, s8, s64, w, start, to)
+
+
+@njit
+def add_en_passant(tab, zob, s8, s64, w, start, to):
+    """Record the squares passed by a pawn that moved from `start` to `to` on which its capture is legal now."""
+    size = U(tab[H_SQUARES])
+    head = w * U8
+    capturer = U(s8[head + O_TO_PLAY])
+    forward = U(tab[H_FORWARD]) + (capturer ^ U1) * size
+    square = U(tab[forward + start]) - U1
+    while square != to:
+        if en_passant_legal(tab, s8, w, square, to):
+            count = U(s8[head + O_EP_COUNT])
+            s8[head + O_EP + count] = square
+            s8[head + O_EP_COUNT] = count + U1
+            s8[head + O_EP_VICTIM] = to
+            s64[w] ^= zob[NUM_CODES * size + U16 + square]
+        square = U(tab[forward + square]) - U1
+
+
+@njit
+def en_passant_legal(tab, s8, w, square, victim):
+    """Return whether the side to move has a legal en passant capture on `square` of the pawn on `victim`."""
+    head = w * U8
+    b = head + BOARD_BYTE
+    side = U(s8[head + O_TO_PLAY])
+    code = U(tab[H_PAWN]) | side << U4
+    king = U(s8[head + O_ROYALS + side])
+    slot = U(tab[H_PAWN_FROM]) + U2 * (side * U(tab[H_SQUARES]) + square)
+    end = slot + U2
+    while slot < end:
+        start = U(tab[slot])
+        slot += U1
+        if start and U(s8[b + start - U1]) == code:
+            move = (start - U1) | square << U8 | EXTRA_BIT | victim << U48
+            if is_safe(tab, s8, b, move, code, king, side ^ U1):
+                return True
+    return False
+
+
+@njit
+def set_up(tab, zob, s8, s64, w, passed, num_passed, victim):
+    """Complete a row whose board, side, rights and counters are set: royals, piece count, en passant, status, key.
+
+    Args:
+        passed: uint8, squares on which an en passant capture of the pawn on `victim` is to be offered if legal.
+    """
+    size = U(tab[H_SQUARES])
+    head = w * U8
+    b = head + BOARD_BYTE
+    side = U(s8[head + O_TO_PLAY])
+    key = U0
+    pieces = U0
+    square = U0
+    while square < size:
+        code = U(s8[b + square])
+        if code:
+            pieces += U1
+            key ^= zob[code * size + square]
+            if code & U15 == U(tab[H_ROYAL]):
+                s8[head + O_ROYALS + (code >> U4)] = square
+        square += U1
+    s64[w + U1] = (s64[w + U1] & U(0x0000FFFFFFFFFFFF)) | pieces << PIECES_SHIFT
+    key ^= zob[NUM_CODES * size + U(s8[head + O_CASTLING])]
+    if side:
+        key ^= zob[(NUM_CODES + U1) * size + U16]
+    s8[head + O_EP_COUNT] = 0
+    s64[w + U3] = U0
+    i = U0
+    while i < U(num_passed):
+        square = U(passed[i])
+        if en_passant_legal(tab, s8, w, square, U(victim)):
+            count = U(s8[head + O_EP_COUNT])
+            s8[head + O_EP + count] = square
+            s8[head + O_EP_COUNT] = count + U1
+            s8[head + O_EP_VICTIM] = U(victim)
+            key ^= zob[NUM_CODES * size + U16 + square]
+        i += U1
+    other = side ^ U1
+    royal = U(s8[head + O_ROYALS + other])
+    s8[head + O_STATUS] = 0
+    if tab[H_GOALS] and (U(tab[U(tab[H_GOAL]) + other * size + royal]) >> U(tab[H_ROYAL])) & U1:
+        s8[head + O_STATUS] = SCEPTER
+    s64[w] = key
+
+
+@njit
+def royal_attacked(tab, s8, w, side):
+    """Return whether the royal of `side` is attacked."""
+    return attacked(tab, s8, w * U8 + BOARD_BYTE, U(s8[w * U8 + O_ROYALS + side]), side ^ U1)
+
+
+@njit
+def verdict(tab, s8, s64, w, num_moves, check):
+    """Return the termination of a position, 0 when the game goes on; the first that holds in the order of the rules."""
+    head = w * U8
+    if s8[head + O_STATUS]:
+        return U(s8[head + O_STATUS])
+    if num_moves == U0:
+        return CHECKMATE if check else STALEMATE
+    if tab[H_BARE_DRAW] and s64[w + U1] >> PIECES_SHIFT == U2:
+        return BARE_KINGS
+    if s8[head + O_REPETITIONS] >= 2:
+        return REPETITION
+    if s64[w + U2] & HALF >= CLOCK_LIMIT:
+        return FIFTY_MOVES
+    return U0
+
+
+@njit
+def remember(s8, s64, w, history, h):
+    """Enter a position into its game's history and count its earlier occurrences, at most 2.
+
+    Args:
+        history: uint64, keys by half-move clock from offset `h` on; entries before the game began are 0.
+    """
+    clock = s64[w + U2] & HALF
+    if clock >= HISTORY:
+        return
+    key = s64[w]
+    history[h + clock] = key
+    found = U0
+    back = U4
+    while back <= clock and found < U2:
+        if history[h + clock - back] == key:
+            found += U1
+        back += U2
+    s8[w * U8 + O_REPETITIONS] = found
+
+
+@njit
+def legal_moves(tab, s8, s64, moves, width, counts, checks, scratch):
+    """Generate the moves of many rows: row r's from `moves[r * width]` on, numbers and check flags beside."""
+    words = U(tab[H_WORDS])
+    r = U0
+    while r < U(len(counts)):
+        packed = generate(tab, s8, s64, r * words, scratch, moves, r * U(width))
+        counts[r] = packed >> U1
+        checks[r] = packed & U1
+        r += U1
+
+
+@njit
+def step_lanes(tab, zob, s8, s64, history, moves, counts, mask, lanes, actions, first, last):
+    """Play one action in each lane `first <= i < last` that is still running.
+
+    Args:
+        history: uint64 [B * HISTORY_LENGTH].
+        moves, counts: uint64 [B * M], int32 [B]: legal moves of each lane, brought up to date.
+        mask: bool [B * A], legal actions, brought up to date.
+        lanes: the tuple `(checks, terminations, truncated, white_score, rewards, start_ply, max_plies, scratch)`.
+        actions: int64 [B].
+    """
+    checks, terminations, truncated, white_score, rewards, start_ply, max_plies, scratch = lanes
+    words = U(tab[H_WORDS])
+    num_actions = U(tab[U(layout.T_ACTIONS)])
+    width = U(len(moves)) // U(len(counts))
+    i = U(first)
+    while i < U(last):
+        rewards[i] = 0.0
+        if terminations[i] or truncated[i]:
+            i += U1
+            continue
+        action = U(actions[i])
+        w = i * words
+        m = i * width
+        side = s8[w * U8 + O_TO_PLAY]
+        end = m + U(counts[i])
+        chosen = m
+        q = m
+        while q < end:
+            listed = (moves[q] >> U16) & HALF
+            if listed == action:
+                chosen = q
+            mask[i * num_actions + listed] = False
+            q += U1
+        make(tab, zob, s8, s64, w, moves[chosen])
+        remember(s8, s64, w, history, i * HISTORY)
+        packed = generate(tab, s8, s64, w, scratch, moves, m)
+        num_moves = packed >> U1
+        checks[i] = packed & U1
+        end_kind = verdict(tab, s8, s64, w, num_moves, packed & U1)
+        counts[i] = num_moves
+        if end_kind:
+            counts[i] = 0
+            terminations[i] = end_kind
+            if end_kind == CHECKMATE or end_kind == SCEPTER:
+                rewards[i] = 1.0
+                white_score[i] = 1.0 if side == 0 else 0.0
+            else:
+                white_score[i] = 0.5
+        elif (s64[w + U2] >> PLY_SHIFT) - U(start_ply[i]) >= U(max_plies):
+            truncated[i] = True
+            counts[i] = 0
+        else:
+            end = m + num_moves
+            q = m
+            while q < end:
+                mask[i * num_actions + ((moves[q] >> U16) & HALF)] = True
+                q += U1
+        i += U1
+
+
+@njit
+def refresh_lane(tab, s8, s64, moves, counts, mask, lanes, i):
+    """Bring the legal moves, check flag and outcome of one lane up to date after its row was set."""
+    checks, terminations, truncated, white_score, rewards, start_ply, max_plies, scratch = lanes
+    words = U(tab[H_WORDS])
+    num_actions = U(tab[U(layout.T_ACTIONS)])
+    lane = U(i)
+    w = lane * words
+    m = lane * (U(len(moves)) // U(len(counts)))
+    mask[lane * num_actions : (lane + U1) * num_actions] = False
+    packed = generate(tab, s8, s64, w, scratch, moves, m)
+    num_moves = packed >> U1
+    checks[lane] = packed & U1
+    end_kind = verdict(tab, s8, s64, w, num_moves, packed & U1)
+    terminations[lane] = end_kind
+    truncated[lane] = False
+    rewards[lane] = 0.0
+    white_score[lane] = np.nan
+    start_ply[lane] = s64[w + U2] >> PLY_SHIFT
+    counts[lane] = num_moves
+    if end_kind:
+        counts[lane] = 0
+        white_score[lane] = 0.5
+        if end_kind == CHECKMATE or end_kind == SCEPTER:
+            white_score[lane] = 1.0 if s8[w * U8 + O_TO_PLAY] else 0.0
+        return
+    q = m
+    while q < m + num_moves:
+        mask[lane * num_actions + ((moves[q] >> U16) & HALF)] = True
+        q += U1
+
+
+@njit
+def begin_lanes(tab, s8, s64, history, moves, counts, mask, lanes, chosen):
+    """Start new games in the `chosen` lanes (int64) from the rows that stand there; their histories are empty."""
+    i = 0
+    while i < len(chosen):
+        lane = U(chosen[i])
+        w = lane * U(tab[H_WORDS])
+        remember(s8, s64, w, history, lane * HISTORY)
+        refresh_lane(tab, s8, s64, moves, counts, mask, lanes, lane)
+        i += 1
+
+
+@njit
+def observe(tab, s8, s64, out):
+    """Write the observation planes of rows, seen by the side to move; `out` is float32 [N * C * cells]."""
+    words = U(tab[H_WORDS])
+    size = U(tab[H_SQUARES])
+    types = U(tab[H_TYPES])
+    cells = U(tab[H_CELLS])
+    planes = U(tab[H_PLANES])
+    out[:] = np.float32(0.0)
+    r = U0
+    while r < U(len(s64)) // words:
+        w = r * words
+        head = w * U8
+        b = head + BOARD_BYTE
+        o = r * planes * cells
+        side = U(s8[head + O_TO_PLAY])
+        cell = U(tab[H_CELL]) + side * size
+        extra = o + U2 * types * cells
+        rights = U(s8[head + O_CASTLING])
+        if side:
+            rights = (rights >> U2) | (rights & U3) << U2
+        clock = np.float32(s64[w + U2] & HALF) / np.float32(100.0)
+        repetitions = s8[head + O_REPETITIONS]
+        last = o + (planes - U1) * cells
+        square = U0
+        while square < size:
+            here = U(tab[cell + square])
+            code = U(s8[b + square])
+            if code:
+                plane = (code & U15) - U1 + (U0 if code >> U4 == side else types)
+                out[o + plane * cells + here] = np.float32(1.0)
+            i = U0
+            while i < U4:
+                if (rights >> i) & U1:
+                    out[extra + i * cells + here] = np.float32(1.0)
+                i += U1
+            out[extra + U5 * cells + here] = clock
+            if repetitions > 0:
+                out[extra + (U6 if repetitions == 1 else U7) * cells + here] = np.float32(1.0)
+            if tab[H_COLOUR_PLANE] and side:
+                out[extra + U8 * cells + here] = np.float32(1.0)
+            out[last + here] = np.float32(1.0)
+            square += U1
+        count = U(s8[head + O_EP_COUNT])
+        while count:
+            count -= U1
+            out[extra + U4 * cells + U(tab[cell + U(s8[head + O_EP + count])])] = np.float32(1.0)
+        r += U1
+
+
+@njit
+def perft(tab, zob, s8, s64, depth, moves, width, scratch):
+    """Count the leaves of the legal move tree below row 0.
+
+    Args:
+        s64, s8: `depth` rows, the first one set.
+        moves: uint64 [depth * width].
+    """
+    words = U(tab[H_WORDS])
+    wide = U(width)
+    ends = np.zeros(layout.MAX_SQUARES, np.uint64)
+    last = U(depth) - U1
+    nodes = U0
+    d = U0
+    ends[0] = generate(tab, s8, s64, U0, scratch, moves, U0) >> U1
+    if last == U0:
+        return ends[0]
+    while True:
+        if ends[d] == U0:
+            if d == U0:
+                return nodes
+            d -= U1
+            continue
+        ends[d] -= U1
+        move = moves[d * wide + ends[d]]
+        child = (d + U1) * words
+        i = U0
+        while i < words:
+            s64[child + i] = s64[d * words + i]
+            i += U1
+        make(tab, zob, s8, s64, child, move)
+        count = generate(tab, s8, s64, child, scratch, moves, (d + U1) * wide) >> U1
+        if d + U1 == last:
+            nodes += count
+        else:
+            d += U1
+            ends[d] = count

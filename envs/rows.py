@@ -1,0 +1,253 @@
+"""State rows: positions packed for the kernels, in and out of FEN, and batch functions over them.
+
+Dims: N rows, W words a row, M legal moves at most, C planes, H x W' grid. Functions here take rows as uint64 [N, W],
+any array of that shape and type, also read-only; they never change their arguments.
+"""
+
+from __future__ import annotations
+
+from threading import local
+
+import numpy as np
+import numpy.typing as npt
+
+from envs import kernels, layout
+from envs.errors import InvalidFen
+from envs.jit import announce_compilation, mark_compiled
+from envs.layout import U8Array, U64Array
+from envs.notation import FenFields, format_fields, parse_fields
+from envs.tables import CompiledGame, compile_game
+from envs.termination import Outcome, Termination
+from envs.variant import BLACK, WHITE, Variant
+
+_local = local()
+_U64 = np.uint64
+
+
+def thread_scratch() -> layout.U32Array:
+    """Return the calling thread's scratch array for the kernels."""
+    if not hasattr(_local, "scratch"):
+        _local.scratch = np.zeros(kernels.SCRATCH_SIZE, np.uint32)
+    scratch: layout.U32Array = _local.scratch
+    return scratch
+
+
+_engines: dict[tuple[str, str], CompiledGame] = {}
+
+
+def engine_for(variant: Variant) -> CompiledGame:
+    """Return the compiled tables of a variant, shared between calls for the same rules and name."""
+    key = (variant.name, variant.rules_hash)
+    if key not in _engines:
+        _engines[key] = compile_game(variant)
+    return _engines[key]
+
+
+def read_fen(game: CompiledGame, text: str) -> U64Array:
+    """Read a FEN into a row.
+
+    Args:
+        game: The game.
+        text: See `notation`.
+
+    Returns:
+        uint64 [W].
+
+    Raises:
+        InvalidFen: The text does not fit the game, or no game can stand like that.
+    """
+    fields = parse_fields(game.variant, text)
+    row = np.zeros(game.state_words, np.uint64)
+    bytes_ = row.view(np.uint8)
+    bytes_[layout.HEADER_BYTES : layout.HEADER_BYTES + game.variant.num_squares] = fields.board
+    bytes_[layout.TO_PLAY] = fields.to_play
+    bytes_[layout.CASTLING] = sum(1 << number for number, right in enumerate(fields.rights) if right)
+    bytes_[layout.CLOCK : layout.CLOCK + 2].view(np.uint16)[0] = fields.halfmove_clock
+    bytes_[layout.PLY : layout.PLY + 4].view(np.uint32)[0] = 2 * (fields.fullmove_number - 1) + fields.to_play
+    victim = _passing_pawn(game.variant, fields) if fields.passed else 0
+    passed = np.array(fields.passed, np.uint8)
+    kernels.set_up(game.tables, game.zobrist, bytes_, row, _U64(0), passed, len(passed), victim)
+    _check_royals(game, row)
+    return row
+
+
+def format_fen(game: CompiledGame, row: U64Array) -> str:
+    """Return the FEN of a row uint64 [W]."""
+    data = np.ascontiguousarray(row).view(np.uint8)
+    rights = int(data[layout.CASTLING])
+    count = int(data[layout.EP_COUNT])
+    ply = int(data[layout.PLY : layout.PLY + 4].view(np.uint32)[0])
+    return format_fields(game.variant, FenFields(
+        board=board_of(game, row),
+        to_play=int(data[layout.TO_PLAY]),
+        rights=(bool(rights & 1), bool(rights & 2), bool(rights & 4), bool(rights & 8)),
+        passed=tuple(sorted(data[layout.EP_SQUARES : layout.EP_SQUARES + count].tolist())),
+        halfmove_clock=int(data[layout.CLOCK : layout.CLOCK + 2].view(np.uint16)[0]),
+        fullmove_number=ply // 2 + 1,
+    ))  # fmt: skip
+
+
+def board_of(game: CompiledGame, row: U64Array) -> U8Array:
+    """Return the board of a row as a copy, uint8 [S] piece codes."""
+    data = np.ascontiguousarray(row).view(np.uint8)
+    return data[layout.HEADER_BYTES : layout.HEADER_BYTES + game.variant.num_squares].copy()
+
+
+def boards(game: CompiledGame, rows: U64Array) -> U8Array:
+    """Return the boards of rows, uint8 [N, S] piece codes."""
+    data = _writable(game, rows).view(np.uint8).reshape(len(rows), -1)
+    return data[:, layout.HEADER_BYTES : layout.HEADER_BYTES + game.variant.num_squares]
+
+
+def to_play(game: CompiledGame, rows: U64Array) -> U8Array:
+    """Return the side to move of rows, uint8 [N]: 0 White, 1 Black."""
+    return _writable(game, rows).view(np.uint8).reshape(len(rows), -1)[:, layout.TO_PLAY].copy()
+
+
+def piece_counts(game: CompiledGame, rows: U64Array) -> npt.NDArray[np.int16]:
+    """Return how many pieces of each type each side has.
+
+    Returns:
+        int16 [N, 2, T]: White's and Black's counts in the order of `Variant.piece_types`.
+    """
+    codes = boards(game, rows)
+    num_types = len(game.variant.piece_types)
+    counts = np.empty((len(rows), 2, num_types), np.int16)
+    for side in (WHITE, BLACK):
+        for number in range(num_types):
+            counts[:, side, number] = (codes == number + 1 + side * layout.BLACK_CODE).sum(axis=1)
+    return counts
+
+
+def observe(
+    game: CompiledGame, rows: U64Array, out: npt.NDArray[np.float32] | None = None
+) -> npt.NDArray[np.float32]:
+    """Return the observation planes of rows, seen by the side to move.
+
+    Args:
+        game: The game.
+        rows: uint64 [N, W].
+        out: float32 [N, C, H, W'], C-contiguous, written in place when given.
+
+    Returns:
+        float32 [N, C, H, W']; the planes are described in `observation.py`.
+    """
+    rows = _writable(game, rows)
+    shape = (len(rows), *game.observation_shape)
+    if out is None:
+        out = np.empty(shape, np.float32)
+    elif out.shape != shape or out.dtype != np.float32 or not out.flags.c_contiguous:
+        raise ValueError(f"out: expected C-contiguous float32 {shape}, got {out.dtype} {out.shape}")
+    kernels.observe(game.tables, rows.view(np.uint8).reshape(-1), rows.reshape(-1), out.reshape(-1))
+    return out
+
+
+def legal_moves(game: CompiledGame, rows: U64Array) -> tuple[U64Array, npt.NDArray[np.int32], npt.NDArray[np.bool_]]:
+    """Generate the legal moves of rows.
+
+    Returns:
+        Move words uint64 [N, bound], of which each row's first `counts` hold; counts int32 [N]; in check bool [N].
+    """
+    rows = _writable(game, rows).copy()
+    bound = max((game.legal_bound(board) for board in boards(game, rows)), default=1)
+    moves = np.empty((len(rows), bound), np.uint64)
+    counts = np.zeros(len(rows), np.int32)
+    checks = np.zeros(len(rows), np.bool_)
+    kernels.legal_moves(game.tables, rows.view(np.uint8).reshape(-1), rows.reshape(-1), moves.reshape(-1), bound, counts,
+                        checks, thread_scratch())
+    return moves, counts, checks
+
+
+def legal_actions(
+    game: CompiledGame, rows: U64Array, width: int | None = None
+) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
+    """Return the legal actions of rows.
+
+    Args:
+        game: The game.
+        rows: uint64 [N, W].
+        width: M; by default the most legal actions of any row.
+
+    Returns:
+        Actions int32 [N, M], padded with -1, and their numbers int32 [N].
+
+    Raises:
+        ValueError: A row has more than `width` legal actions.
+    """
+    moves, counts, _ = legal_moves(game, rows)
+    most = int(counts.max(initial=1))
+    if width is None:
+        width = most
+    elif most > width:
+        raise ValueError(f"width: a row has {most} legal actions, more than {width}")
+    kept = min(width, moves.shape[1])
+    actions = np.full((len(rows), width), -1, np.int32)
+    listed = ((moves[:, :kept] >> _U64(16)) & _U64(0xFFFF)).astype(np.int32)
+    actions[:, :kept] = np.where(np.arange(kept) < counts[:, None], listed, -1)
+    return actions, counts
+
+
+def outcome_of(termination: int, white_score: float) -> Outcome | None:
+    """Return the outcome that a termination number and White's score stand for; None while the game goes on."""
+    if not termination:
+        return None
+    winner = {1.0: "w", 0.0: "b"}.get(white_score)
+    return Outcome(Termination(termination), winner)  # type: ignore[arg-type]
+
+
+def warm_up(game: CompiledGame) -> None:
+    """Compile every rules kernel, or load it from the cache, saying so when it will take long."""
+    announce_compilation("rules")
+    row = read_fen(game, game.variant.start_fen).reshape(1, -1)
+    observe(game, row)
+    legal_actions(game, row)
+    mark_compiled("rules")
+
+
+def _writable(game: CompiledGame, rows: U64Array) -> U64Array:
+    """Return rows as the kernels need them: C-contiguous, writable, uint64 [N, W]."""
+    if rows.ndim != 2 or rows.shape[1] != game.state_words or rows.dtype != np.uint64:
+        raise ValueError(f"rows: expected uint64 [N, {game.state_words}], got {rows.dtype} {list(rows.shape)}")
+    return np.require(rows, requirements=["C", "W"])
+
+
+def _passing_pawn(variant: Variant, fields: FenFields) -> int:
+    """Return where the pawn stands that has just passed over all listed squares.
+
+    Raises:
+        InvalidFen: No pawn of the side that just moved can have.
+    """
+    mover = 1 - fields.to_play
+    board, pawns = variant.board, variant.pawns
+    forward = 1 if mover == WHITE else -1
+    listed = ", ".join(board.names[square] for square in fields.passed)
+    fault = InvalidFen(f"en passant: no pawn of the side that just moved can have passed over {listed} in its last move")
+    files = {board.squares[square][0] for square in fields.passed}
+    if pawns is None or len(files) != 1:
+        raise fault
+    (x,) = files
+    heights = [board.squares[square][1] for square in fields.passed]
+    pawn = pawns.piece + 1 + mover * layout.BLACK_CODE
+    for start_y in pawns.start_ranks[mover]:
+        y = start_y
+        for _ in range(pawns.first_steps + 1):
+            square = board.index.get((x, y))
+            if square is None or fields.board[square]:
+                break
+            y += forward
+        square = board.index.get((x, y))
+        between = range(start_y + forward, y, forward)
+        reachable = abs(y - start_y) <= pawns.first_steps and square is not None and fields.board[square] == pawn
+        if reachable and square is not None and all(height in between for height in heights):
+            return square
+    raise fault
+
+
+def _check_royals(game: CompiledGame, row: U64Array) -> None:
+    variant, data = game.variant, row.view(np.uint8)
+    mover = int(data[layout.TO_PLAY])
+    own, other = int(data[layout.ROYALS + mover]), int(data[layout.ROYALS + 1 - mover])
+    if kernels.royal_attacked(game.tables, data, _U64(0), _U64(1 - mover)):
+        raise InvalidFen(f"the side that just moved is in check: its king on {variant.board.names[other]} could be captured")
+    if own in variant.goals[mover]:
+        raise InvalidFen(f"the king of the side to move is on {variant.board.names[own]}, where it has already won")

@@ -1,0 +1,1 @@
+"""The policy-value network, its evaluators and checkpoints. Imports nothing: a CPU worker needs no torch."""

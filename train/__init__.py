@@ -1,0 +1,1 @@
+"""Training and measurement: config, search, self-play, replay, learner, loop, arena, piece values."""

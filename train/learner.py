@@ -1,0 +1,227 @@
+"""The learner: AdamW on a masked policy loss, a win-draw-loss loss and a small moves-left loss.
+
+Dims: N rows of a batch, M legal actions of a row.
+
+What plays are averaged weights: a running mean of snapshots of the learning weights, one per training phase
+(as in KataGo; Izmailov et al. 2018). A step whose loss or gradient is not finite changes nothing; several
+in a row stop the run with their cause.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+from torch.nn.functional import log_softmax, smooth_l1_loss
+from torch.nn.utils import clip_grad_norm_
+
+from models.checkpoint import TrainingTensors
+from models.network import MOVES_LEFT_SCALE, PolicyValueNetwork
+
+if TYPE_CHECKING:
+    from train.config import LearnerConfig
+    from train.replay import Batch
+
+MAX_SKIPPED_IN_A_ROW = 5
+"""So many steps in a row that are not finite stop the run."""
+MASKED_LOGIT = -1e9
+"""Stands for minus infinity without making 0 * inf; its exponential is exactly 0."""
+
+
+class NonFiniteLossError(RuntimeError):
+    """Training broke down: several steps in a row had a loss or gradient that is not finite."""
+
+
+@dataclass(frozen=True)
+class Losses:
+    """Losses of a batch, scalar tensors.
+
+    Attributes:
+        policy: cross-entropy over legal actions, mean over rows with a policy (0 if there is none).
+        policy_entropy: entropy of the policy targets, the least that `policy` can be.
+        value: cross-entropy over win, draw and loss, mean over rows.
+        moves_left: smooth L1 in units of 100 plies, mean over rows whose end is known (0 if there is none).
+    """
+
+    policy: Tensor
+    policy_entropy: Tensor
+    value: Tensor
+    moves_left: Tensor
+
+
+def compute_losses(network: PolicyValueNetwork, batch: Batch) -> Losses:
+    """Run a network on a batch; padded entries and illegal actions get no gradient.
+
+    Args:
+        network: in the mode it is in.
+        batch: moved to the network's device.
+    """
+    device = network.gather_index.device
+    legal = torch.from_numpy(batch.legal_actions).to(device)
+    target = torch.from_numpy(batch.policy_target).to(device)
+    has_policy = torch.from_numpy(batch.has_policy).to(device)
+    wdl_target = torch.from_numpy(batch.wdl_target).to(device)
+    plies = torch.from_numpy(batch.moves_left).to(device)
+    logits, wdl_logits, moves_left = network(torch.from_numpy(batch.observations).to(device), legal)
+    log_policy = log_softmax(logits.masked_fill(legal < 0, MASKED_LOGIT), dim=1)
+    policy_rows = has_policy.sum().clamp(min=1)
+    known = torch.isfinite(plies)
+    error = smooth_l1_loss(
+        moves_left / MOVES_LEFT_SCALE, torch.nan_to_num(plies) / MOVES_LEFT_SCALE, reduction="none"
+    )
+    return Losses(
+        policy=-((target * log_policy).sum(dim=1) * has_policy).sum() / policy_rows,
+        policy_entropy=-(torch.xlogy(target, target).sum(dim=1) * has_policy).sum() / policy_rows,
+        value=-(wdl_target * log_softmax(wdl_logits, dim=1)).sum(dim=1).mean(),
+        moves_left=(error * known).sum() / known.sum().clamp(min=1),
+    )
+
+
+class Learner:
+    """Trains one network.
+
+    Attributes:
+        network: the learning weights; owned and changed by the learner.
+        playing_network: the averaged weights, in evaluation mode; before the first snapshot the initial ones.
+        steps: training steps taken, skipped ones not counted.
+        snapshots: snapshots averaged so far.
+        skipped_steps: steps that were not finite.
+    """
+
+    def __init__(self, network: PolicyValueNetwork, cfg: LearnerConfig, *, device: str = "cpu") -> None:
+        """Take over a network.
+
+        Args:
+            network: moved to the device and changed from now on.
+            cfg: how to learn.
+            device: a torch device.
+        """
+        self.network = network.to(device)
+        self.playing_network = copy.deepcopy(self.network).eval().requires_grad_(False)
+        self.steps = self.snapshots = self.skipped_steps = 0
+        self._skipped_in_a_row = 0
+        self._cfg = cfg
+        decayed = [parameter for parameter in self.network.parameters() if parameter.ndim > 1]
+        others = [parameter for parameter in self.network.parameters() if parameter.ndim <= 1]
+        groups: list[dict[str, Any]] = [{"params": decayed}, {"params": others, "weight_decay": 0.0}]
+        self._optimizer = torch.optim.AdamW(groups, lr=cfg.learning_rate, weight_decay=cfg.weight_decay)
+
+    def step(self, batch: Batch) -> dict[str, float]:
+        """Take one training step.
+
+        Args:
+            batch: rows to train on.
+
+        Returns:
+            Metrics: `loss` and its parts, `policy_kl` (policy loss less the entropy of its targets),
+            `gradient_norm` before clipping, `learning_rate`, `skipped` (1 if the step changed nothing).
+
+        Raises:
+            NonFiniteLossError: several steps in a row were not finite; the message names the cause.
+        """
+        rate = self._cfg.learning_rate * min(1.0, (self.steps + 1) / max(1, self._cfg.warmup_steps))
+        for group in self._optimizer.param_groups:
+            group["lr"] = rate
+        statistics = {name: buffer.clone() for name, buffer in self.network.named_buffers()}
+        self.network.train()
+        self._optimizer.zero_grad(set_to_none=True)
+        losses = compute_losses(self.network, batch)
+        loss = losses.policy + losses.value + self._cfg.moves_left_weight * losses.moves_left
+        loss.backward()  # type: ignore[no-untyped-call]
+        norm = clip_grad_norm_(self.network.parameters(), self._cfg.clip_norm)
+        metrics = _as_floats(losses, loss, norm)
+        is_finite = bool(torch.isfinite(loss) and torch.isfinite(norm))
+        if is_finite:
+            self._optimizer.step()
+            self.steps += 1
+            self._skipped_in_a_row = 0
+        else:
+            self._skip(statistics, metrics)
+        return {**metrics, "learning_rate": rate, "skipped": float(not is_finite)}
+
+    def snapshot(self) -> None:
+        """Fold the learning weights into the averaged ones; call once at the end of each training phase."""
+        self.snapshots += 1
+        share = 1 / min(self.snapshots, self._cfg.ema_snapshots)
+        learning = self.network.state_dict()
+        with torch.no_grad():
+            for name, average in self.playing_network.state_dict().items():
+                if average.is_floating_point():
+                    average.lerp_(learning[name], share)
+                else:
+                    average.copy_(learning[name])
+
+    def tensors(self) -> TrainingTensors:
+        """Return what a checkpoint keeps; aliases the live tensors."""
+        moments = {
+            f"{name}.{key}": value
+            for name, parameter in self.network.named_parameters()
+            for key, value in self._optimizer.state.get(parameter, {}).items()
+        }
+        return TrainingTensors(self.playing_network.state_dict(), self.network.state_dict(), moments)
+
+    def counters(self) -> dict[str, int]:
+        """Return what a checkpoint's state keeps beside the tensors."""
+        return {"steps": self.steps, "snapshots": self.snapshots, "skipped_steps": self.skipped_steps}
+
+    def restore(self, tensors: TrainingTensors, counters: Mapping[str, int]) -> None:
+        """Go on from a checkpoint of the same network.
+
+        Args:
+            tensors: what `tensors` returned; copied.
+            counters: what `counters` returned.
+
+        Raises:
+            KeyError, RuntimeError: they are of another network.
+        """
+        self.network.load_state_dict(tensors.learner)
+        self.playing_network.load_state_dict(tensors.model)
+        moments: dict[str, dict[str, Tensor]] = {}
+        for key, value in tensors.optimizer.items():
+            name, _, kind = key.rpartition(".")
+            moments.setdefault(name, {})[kind] = value
+        parameters = dict(self.network.named_parameters())
+        for name, values in moments.items():
+            self._optimizer.state[parameters[name]] = {
+                kind: value.clone() if kind == "step" else value.to(parameters[name].device, copy=True)
+                for kind, value in values.items()
+            }
+        self.steps, self.snapshots = counters["steps"], counters["snapshots"]
+        self.skipped_steps = counters["skipped_steps"]
+
+    def _skip(self, statistics: Mapping[str, Tensor], metrics: Mapping[str, float]) -> None:
+        """Undo a step that is not finite: put the normalisation statistics back; the rest is untouched."""
+        for name, buffer in self.network.named_buffers():
+            buffer.copy_(statistics[name])
+        self.skipped_steps += 1
+        self._skipped_in_a_row += 1
+        if self._skipped_in_a_row < MAX_SKIPPED_IN_A_ROW:
+            return
+        gradients = [
+            name
+            for name, parameter in self.network.named_parameters()
+            if parameter.grad is not None and not torch.isfinite(parameter.grad).all()
+        ]
+        raise NonFiniteLossError(
+            f"{self._skipped_in_a_row} training steps in a row were not finite after step {self.steps}; "
+            f"last losses {dict(metrics)}; gradients not finite: {', '.join(gradients[:5]) or 'none'}"
+        )
+
+
+def _as_floats(losses: Losses, loss: Tensor, norm: Tensor) -> dict[str, float]:
+    """Fetch a step's numbers from the device at once."""
+    names = ("loss", "policy_loss", "policy_kl", "value_loss", "moves_left_loss", "gradient_norm")
+    values = (
+        loss,
+        losses.policy,
+        losses.policy - losses.policy_entropy,
+        losses.value,
+        losses.moves_left,
+        norm,
+    )
+    fetched: list[float] = torch.stack([value.detach() for value in values]).tolist()
+    return dict(zip(names, fetched))
