@@ -12,6 +12,7 @@ from envs.rows import (
     observe,
     piece_counts,
     read_fen,
+    replay_actions,
     to_play,
 )
 from envs.tables import CompiledGame
@@ -22,5 +23,5 @@ from envs.vector_env import VectorEnv
 __all__ = [
     "CompiledGame", "IllegalAction", "InvalidFen", "InvalidVariant", "Outcome", "Position", "Termination", "Variant",
     "VectorEnv", "boards", "engine_for", "legal_actions", "list_variants", "load_variant", "observe", "piece_counts",
-    "read_fen", "to_play",
+    "read_fen", "replay_actions", "to_play",
 ]  # fmt: skip

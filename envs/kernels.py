@@ -754,8 +754,8 @@ def legal_moves(tab, s8, s64, moves, width, counts, checks, scratch):
 
 
 @njit
-def step_lanes(tab, zob, s8, s64, history, moves, counts, mask, lanes, actions, first, last):
-    """Play one action in each lane `first <= i < last` that is still running.
+def step_lanes(tab, zob, s8, s64, history, moves, counts, mask, lanes, actions, moving, first, last):
+    """Play one action in each lane `first <= i < last` that is `moving` (bool [B]) and still running.
 
     Args:
         history: uint64 [B * HISTORY_LENGTH].
@@ -771,7 +771,7 @@ def step_lanes(tab, zob, s8, s64, history, moves, counts, mask, lanes, actions, 
     i = U(first)
     while i < U(last):
         rewards[i] = 0.0
-        if terminations[i] or truncated[i]:
+        if terminations[i] or truncated[i] or not moving[i]:
             i += U1
             continue
         action = U(actions[i])
@@ -811,6 +811,25 @@ def step_lanes(tab, zob, s8, s64, history, moves, counts, mask, lanes, actions, 
             while q < end:
                 mask[i * num_actions + ((moves[q] >> U16) & HALF)] = True
                 q += U1
+        i += U1
+
+
+@njit
+def sample(moves, counts, uniforms, actions):
+    """Write one of each lane's listed actions, drawn uniformly; -1 where a lane has none.
+
+    Args:
+        moves, counts: uint64 [B * M], int32 [B]: legal moves of each lane.
+        uniforms: float64 [B] in [0, 1).
+        actions: int64 [B], written.
+    """
+    width = U(len(moves)) // U(len(counts))
+    i = U0
+    while i < U(len(counts)):
+        actions[i] = -1
+        if counts[i] > 0:
+            chosen = i * width + U(uniforms[i] * counts[i])
+            actions[i] = (moves[chosen] >> U16) & HALF
         i += U1
 
 
@@ -856,6 +875,42 @@ def begin_lanes(tab, s8, s64, history, moves, counts, mask, lanes, chosen):
         remember(s8, s64, w, history, lane * HISTORY)
         refresh_lane(tab, s8, s64, moves, counts, mask, lanes, lane)
         i += 1
+
+
+@njit
+def replay(tab, zob, s8, s64, history, moves, actions, scratch):
+    """Play one game from row 0 on, writing the position after action t to row t + 1.
+
+    Args:
+        s64, s8: `len(actions) + 1` rows, the first one set.
+        history: uint64 [HISTORY_LENGTH], zeros.
+        moves: uint64, room for any list of legal moves.
+        actions: int64.
+
+    Returns:
+        The number of actions played (fewer than given where one is illegal or the game is over) and the termination.
+    """
+    words = U(tab[H_WORDS])
+    remember(s8, s64, U0, history, U0)
+    t = U0
+    while True:
+        w = t * words
+        packed = generate(tab, s8, s64, w, scratch, moves, U0)
+        ended = verdict(tab, s8, s64, w, packed >> U1, packed & U1)
+        if ended or t == U(len(actions)):
+            return t, ended
+        m = U0
+        while m < packed >> U1 and (moves[m] >> U16) & HALF != U(actions[t]):
+            m += U1
+        if m == packed >> U1:
+            return t, ended
+        i = U0
+        while i < words:
+            s64[w + words + i] = s64[w + i]
+            i += U1
+        make(tab, zob, s8, s64, w + words, moves[m])
+        remember(s8, s64, w + words, history, U0)
+        t += U1
 
 
 @njit

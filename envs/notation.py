@@ -200,16 +200,17 @@ def parse_placement(variant: Variant, text: str) -> npt.NDArray[np.uint8]:
 def format_placement(variant: Variant, board: npt.NDArray[np.uint8]) -> str:
     """Return the first field of a FEN for uint8 [S] piece codes."""
     size = variant.board
+    codes = board.tolist()
     rows = []
     for y in reversed(range(size.ranks)):
         row, run = "", 0
         for x in range(size.files):
             square = size.index.get((x, y))
-            if square is not None and board[square] == EMPTY:
+            if square is not None and codes[square] == EMPTY:
                 run += 1
                 continue
             row += str(run) if run else ""
-            row += "*" if square is None else piece_letter(variant, int(board[square]))
+            row += "*" if square is None else piece_letter(variant, codes[square])
             run = 0
         rows.append(row + (str(run) if run else ""))
     return "/".join(rows)

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from envs import kernels, layout
-from envs.errors import InvalidFen
+from envs.errors import IllegalAction, InvalidFen
 from envs.jit import announce_compilation, mark_compiled
 from envs.layout import U8Array, U64Array
 from envs.notation import FenFields, format_fields, parse_fields
@@ -185,6 +185,42 @@ def legal_actions(
     listed = ((moves[:, :kept] >> _U64(16)) & _U64(0xFFFF)).astype(np.int32)
     actions[:, :kept] = np.where(np.arange(kept) < counts[:, None], listed, -1)
     return actions, counts
+
+
+def replay_actions(
+    game: CompiledGame, start_fen: str, actions: npt.ArrayLike
+) -> tuple[U64Array, Outcome | None]:
+    """Play a game from its actions.
+
+    Args:
+        game: The game.
+        start_fen: Where it begins, with an empty history.
+        actions: int [T], each seen by the side to move.
+
+    Returns:
+        Rows uint64 [T + 1, W], the last one after the last action, and the outcome (None when the rules have not
+        ended the game).
+
+    Raises:
+        InvalidFen: The FEN is no position of the game.
+        IllegalAction: An action is not legal, or the game was over before it; the message names its number.
+    """
+    played = np.ascontiguousarray(actions, dtype=np.int64)
+    rows = np.zeros((len(played) + 1, game.state_words), np.uint64)
+    rows[0] = read_fen(game, start_fen)
+    moves = np.empty(game.legal_bound(board_of(game, rows[0])), np.uint64)
+    history = np.zeros(layout.HISTORY_LENGTH, np.uint64)
+    count, termination = kernels.replay(game.tables, game.zobrist, rows.view(np.uint8).reshape(-1), rows.reshape(-1),
+                                        history, moves, played, thread_scratch())
+    if count < len(played):
+        why = "comes after the end of the game" if termination else "is not legal"
+        raise IllegalAction(f"action {count} of {len(played)} ({played[count]}) {why}: {format_fen(game, rows[count])}")
+    if not termination:
+        return rows, None
+    ended = Termination(termination)
+    mover_lost = ended in (Termination.CHECKMATE, Termination.SCEPTER)
+    to_move = int(rows[-1].view(np.uint8)[layout.TO_PLAY])
+    return rows, outcome_of(int(termination), float(to_move == BLACK) if mover_lost else 0.5)
 
 
 def outcome_of(termination: int, white_score: float) -> Outcome | None:

@@ -249,14 +249,9 @@ def in_check(variant: Variant, state: State) -> bool:
 
 def legal_moves(variant: Variant, state: State) -> list[Move]:
     """Return the legal moves in the order of the board; none once a goal has been reached."""
-    return list(_legal(variant, state))
-
-
-def _legal(variant: Variant, state: State) -> Iterator[Move]:
-    if not goal_reached(variant, state):
-        for move in pseudo_legal_moves(variant, state):
-            if leaves_king_safe(variant, state, move):
-                yield move
+    if goal_reached(variant, state):
+        return []
+    return [move for move in pseudo_legal_moves(variant, state) if leaves_king_safe(variant, state, move)]
 
 
 def leaves_king_safe(variant: Variant, state: State, move: Move) -> bool:
@@ -346,17 +341,24 @@ def identity(variant: Variant, state: State) -> Identity:
     return state.board, state.to_play, state.rights, legal_passed(variant, state)
 
 
-def outcome(variant: Variant, state: State, earlier: Sequence[Identity] = ()) -> Outcome | None:
+def outcome(
+    variant: Variant,
+    state: State,
+    earlier: Sequence[Identity] = (),
+    *,
+    moves: Sequence[Move] | None = None,
+) -> Outcome | None:
     """Return how the game has ended, or None.
 
     Args:
         variant: The game.
         state: The position now.
         earlier: Identities of the positions before it in this game.
+        moves: Its legal moves, when they are known already.
     """
     if goal_reached(variant, state):
         return Outcome(Termination.SCEPTER, COLOURS[1 - state.to_play])
-    if not any(True for _ in _legal(variant, state)):
+    if not (legal_moves(variant, state) if moves is None else moves):
         if in_check(variant, state):
             return Outcome(Termination.CHECKMATE, COLOURS[1 - state.to_play])
         return Outcome(Termination.STALEMATE, None)

@@ -130,6 +130,11 @@ class VectorEnv:
         return self.states[:, 0]
 
     @property
+    def histories(self) -> U64Array:
+        """uint64 [B, HISTORY_LENGTH], each game's keys by half-move clock since the last irreversible move; aliases."""
+        return self._history
+
+    @property
     def plies(self) -> npt.NDArray[np.int64]:
         """int64 [B], plies played since the lane was reset or set."""
         played = self.states.view(np.uint8).reshape(self.num_envs, -1)[:, layout.PLY : layout.PLY + 4]
@@ -157,11 +162,14 @@ class VectorEnv:
         """Return the planes of every lane, float32 [B, C, H, W], seen by its side to move (`observation.py`)."""
         return observe(self.game, self.states, out)
 
-    def step(self, actions: npt.ArrayLike) -> tuple[npt.NDArray[np.float32], LaneMask, LaneMask]:
+    def step(
+        self, actions: npt.ArrayLike, mask: LaneMask | None = None
+    ) -> tuple[npt.NDArray[np.float32], LaneMask, LaneMask]:
         """Play one action in every lane that is running.
 
         Args:
-            actions: int [B]; what a lane that has ended is given does not matter.
+            actions: int [B]; what a lane that has ended or is not in `mask` is given does not matter.
+            mask: bool [B], the lanes to move; None for all. The others stay and are rewarded 0.
 
         Returns:
             Rewards float32 [B] of the players who moved (1 for a win, else 0), terminated bool [B], truncated
@@ -171,10 +179,11 @@ class VectorEnv:
             IllegalAction: An action is not legal; no lane has moved.
             ValueError: The shape or type is wrong.
         """
-        chosen = self._checked(actions)
+        moving = np.ones(self.num_envs, np.bool_) if mask is None else self._lane_mask(mask)
+        chosen = self._checked(actions, moving)
         kernels.step_lanes(self.game.tables, self.game.zobrist, *self._rows(), self._history.reshape(-1),
                            self._moves.reshape(-1), self.legal_counts, self._mask.reshape(-1), self._lanes(), chosen,
-                           0, self.num_envs)
+                           moving, 0, self.num_envs)
         return self._rewards.copy(), self.terminated, self.truncated.copy()
 
     def copy(self) -> VectorEnv:
@@ -206,6 +215,16 @@ class VectorEnv:
         words = self._moves[lane, : self.legal_counts[lane]]
         return ((words >> np.uint64(16)) & np.uint64(0xFFFF)).astype(np.int32)
 
+    def sample_actions(self) -> npt.NDArray[np.int64]:
+        """Draw a legal action for every lane, each with equal chance; consumes B numbers of `rng`.
+
+        Returns:
+            int64 [B], -1 in a lane that has ended.
+        """
+        actions = np.empty(self.num_envs, np.int64)
+        kernels.sample(self._moves.reshape(-1), self.legal_counts, self.rng.random(self.num_envs), actions)
+        return actions
+
     def action_to_move(self, lane: int, action: int) -> str:
         """Return an action of the encoding as a move of the side to move in a lane; it need not be legal.
 
@@ -235,14 +254,14 @@ class VectorEnv:
             raise IllegalAction(f"move {move!r}: no piece of {self.variant.title} could ever make it{piece}")
         return action
 
-    def _checked(self, actions: npt.ArrayLike) -> npt.NDArray[np.int64]:
+    def _checked(self, actions: npt.ArrayLike, moving: LaneMask) -> npt.NDArray[np.int64]:
         given = np.asarray(actions)
         if given.shape != (self.num_envs,) or given.dtype.kind not in "iu":
             raise ValueError(f"actions: expected integers [{self.num_envs}], got {given.dtype} {list(given.shape)}")
         chosen = np.ascontiguousarray(given, dtype=np.int64)
         in_range = (chosen >= 0) & (chosen < self.num_actions)
         legal = self._mask[np.arange(self.num_envs), np.where(in_range, chosen, 0)] & in_range
-        bad = np.flatnonzero(~legal & ~self.over)
+        bad = np.flatnonzero(~legal & ~self.over & moving)
         if len(bad):
             lane, action = int(bad[0]), int(chosen[bad[0]])
             move = f" ({self.action_to_move(lane, action)})" if in_range[lane] else ""

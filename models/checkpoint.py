@@ -164,6 +164,7 @@ def save_checkpoint(
         shutil.rmtree(temporary, ignore_errors=True)
         raise
     sync_folder(folder)
+    sync_folder(run_dir)
     return final
 
 

@@ -22,7 +22,7 @@ from torch import Tensor, nn
 from torch.nn.utils.fusion import fuse_conv_bn_eval
 
 if TYPE_CHECKING:
-    from envs.tables import CompiledGame
+    from envs import CompiledGame
 
 NUM_RESULTS = 3
 """Win, draw, loss: the order of every WDL array."""
@@ -69,11 +69,10 @@ class GameSpec:
     """All that a network needs to know of a game.
 
     Attributes:
-        observation_shape: (C, H, W).
+        observation_shape: (C, H, W); the last plane is 1 on real squares, 0 on holes.
         action_planes: P.
         gather_index: int32 [A], plane * H * W + from-cell of each action, seen by its mover.
         num_squares: S; S < H * W means that the grid has holes.
-        squares_plane: observation plane that is 1 on real squares.
         action_hash: hash of the action encoding.
         rules_hash: hash of the compiled rules and options.
     """
@@ -82,7 +81,6 @@ class GameSpec:
     action_planes: int
     gather_index: NDArray[np.int32]
     num_squares: int
-    squares_plane: int
     action_hash: str
     rules_hash: str
 
@@ -230,7 +228,7 @@ class PolicyValueNetwork(nn.Module):
     gather_index: Tensor
 
     def __init__(self, spec: GameSpec, cfg: NetworkConfig) -> None:
-        """Build an untrained network; draws its weights from torch's global generator."""
+        """Build a network; its weights come from torch's global generator, see `untrained_network`."""
         super().__init__()
         planes, height, width = spec.observation_shape
         self.spec, self.cfg = spec, cfg
@@ -262,8 +260,7 @@ class PolicyValueNetwork(nn.Module):
             Policy logits float32 [N, M], one per listed action (padded entries hold action 0's), WDL logits
             [N, 3]: win, draw, loss of the player to move, and plies left [N], at least 0.
         """
-        plane = self.spec.squares_plane
-        squares = observations[:, plane : plane + 1] if self.spec.has_holes else None
+        squares = observations[:, -1:] if self.spec.has_holes else None
         x = torch.relu(self.stem(observations))
         x = x if squares is None else x * squares
         for block in self.blocks:
@@ -275,6 +272,13 @@ class PolicyValueNetwork(nn.Module):
         policy_logits = planes.flatten(1).gather(1, index)
         wdl_logits, moves_left = self.value(x, squares)
         return policy_logits, wdl_logits, moves_left
+
+
+def untrained_network(spec: GameSpec, cfg: NetworkConfig, *, seed: int) -> PolicyValueNetwork:
+    """Return a new network whose weights depend on the seed alone; the global generator is left alone."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        return PolicyValueNetwork(spec, cfg)
 
 
 class InferenceNetwork(nn.Module):

@@ -16,6 +16,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from envs.strict_yaml import InvalidYaml, Lines, describe_type, parse_value, read_yaml
 from train.config_errors import ConfigError, explain
 
+__all__ = ["ConfigError", "RunConfig", "config_table", "from_document", "load_config"]
+
 LOCATION_KEYS = ("name", "run_root", "ray")
 """Top-level keys that say where a run lives, not what it computes; the config hash leaves them out."""
 HASH_DIGITS = 16
@@ -146,7 +148,7 @@ class EvaluationConfig(Section):
 
     opponent: str = Field(default="random", min_length=1)
     """Baseline to play against."""
-    games: int = Field(default=100, ge=2, multiple_of=2)
+    games: int = Field(default=100, ge=4, multiple_of=2)
     """Games of a match: pairs of one opening, colours swapped."""
     simulations: int = Field(default=32, ge=1, le=100_000)
     """Simulations per move in matches."""

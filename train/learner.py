@@ -10,12 +10,13 @@ in a row stop the run with their cause.
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
+from collections import deque
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn.functional import log_softmax, smooth_l1_loss
 from torch.nn.utils import clip_grad_norm_
 
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 
 MAX_SKIPPED_IN_A_ROW = 5
 """So many steps in a row that are not finite stop the run."""
+STATISTICS_BATCHES = 4
+"""So many batches re-estimate the normalisation statistics of averaged weights."""
 MASKED_LOGIT = -1e9
 """Stands for minus infinity without making 0 * inf; its exponential is exactly 0."""
 
@@ -81,6 +84,25 @@ def compute_losses(network: PolicyValueNetwork, batch: Batch) -> Losses:
     )
 
 
+def estimate_statistics(network: PolicyValueNetwork, batches: Iterable[Batch]) -> None:
+    """Set a network's normalisation statistics to what its own weights see; leaves it in evaluation mode."""
+    norms = [module for module in network.modules() if isinstance(module, nn.BatchNorm2d)]
+    momenta = [norm.momentum for norm in norms]
+    for norm in norms:
+        norm.reset_running_stats()
+        norm.momentum = None  # the plain mean over batches
+    network.train()
+    device = network.gather_index.device
+    with torch.no_grad():
+        for batch in batches:
+            network(
+                *(torch.from_numpy(part).to(device) for part in (batch.observations, batch.legal_actions))
+            )
+    network.eval()
+    for norm, momentum in zip(norms, momenta):
+        norm.momentum = momentum
+
+
 class Learner:
     """Trains one network.
 
@@ -101,14 +123,18 @@ class Learner:
             device: a torch device.
         """
         self.network = network.to(device)
+        self.network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         self.playing_network = copy.deepcopy(self.network).eval().requires_grad_(False)
         self.steps = self.snapshots = self.skipped_steps = 0
         self._skipped_in_a_row = 0
+        self._recent: deque[Batch] = deque(maxlen=STATISTICS_BATCHES)
         self._cfg = cfg
         decayed = [parameter for parameter in self.network.parameters() if parameter.ndim > 1]
         others = [parameter for parameter in self.network.parameters() if parameter.ndim <= 1]
         groups: list[dict[str, Any]] = [{"params": decayed}, {"params": others, "weight_decay": 0.0}]
-        self._optimizer = torch.optim.AdamW(groups, lr=cfg.learning_rate, weight_decay=cfg.weight_decay)
+        self._optimizer = torch.optim.AdamW(
+            groups, lr=cfg.learning_rate, weight_decay=cfg.weight_decay, fused=True
+        )
 
     def step(self, batch: Batch) -> dict[str, float]:
         """Take one training step.
@@ -137,6 +163,7 @@ class Learner:
         is_finite = bool(torch.isfinite(loss) and torch.isfinite(norm))
         if is_finite:
             self._optimizer.step()
+            self._recent.append(batch)
             self.steps += 1
             self._skipped_in_a_row = 0
         else:
@@ -144,9 +171,13 @@ class Learner:
         return {**metrics, "learning_rate": rate, "skipped": float(not is_finite)}
 
     def snapshot(self) -> None:
-        """Fold the learning weights into the averaged ones; call once at the end of each training phase."""
+        """Fold the learning weights into the averaged ones; call once at the end of each training phase.
+
+        Early averages span the newer half of the snapshots, until that is `ema_snapshots`. Normalisation
+        statistics are no average, but estimated anew from the phase's last batches: averaged weights see others.
+        """
         self.snapshots += 1
-        share = 1 / min(self.snapshots, self._cfg.ema_snapshots)
+        share = 1 / min((self.snapshots + 1) // 2, self._cfg.ema_snapshots)
         learning = self.network.state_dict()
         with torch.no_grad():
             for name, average in self.playing_network.state_dict().items():
@@ -154,6 +185,9 @@ class Learner:
                     average.lerp_(learning[name], share)
                 else:
                     average.copy_(learning[name])
+        if self._recent:
+            estimate_statistics(self.playing_network, self._recent)
+            self._recent.clear()
 
     def tensors(self) -> TrainingTensors:
         """Return what a checkpoint keeps; aliases the live tensors."""
@@ -186,8 +220,9 @@ class Learner:
             moments.setdefault(name, {})[kind] = value
         parameters = dict(self.network.named_parameters())
         for name, values in moments.items():
-            self._optimizer.state[parameters[name]] = {
-                kind: value.clone() if kind == "step" else value.to(parameters[name].device, copy=True)
+            own = parameters[name]
+            self._optimizer.state[own] = {
+                kind: value.clone() if value.ndim == 0 else torch.empty_like(own).copy_(value)
                 for kind, value in values.items()
             }
         self.steps, self.snapshots = counters["steps"], counters["snapshots"]

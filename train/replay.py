@@ -22,7 +22,7 @@ from models.storage import CorruptFile
 from train.shards import POLICY_SUM_TOLERANCE, GameRecord, ShardInfo, read_shard
 
 if TYPE_CHECKING:
-    from envs.tables import CompiledGame
+    from envs import CompiledGame
     from train.config import ReplayConfig
 
 POLICY_SHARE = 0.75

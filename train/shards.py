@@ -27,7 +27,7 @@ import envs
 from models.storage import CheckpointMismatch, CorruptFile, read_regular, sha256_hex, write_atomically
 
 if TYPE_CHECKING:
-    from envs.tables import CompiledGame
+    from envs import CompiledGame
 
 FORMAT = 1
 POLICY_SUM_TOLERANCE = 1e-3
@@ -179,9 +179,10 @@ def verify_game(game: CompiledGame, record: GameRecord) -> str | None:
     if not 0 <= record.opening_plies <= record.num_plies:
         return f"{record.opening_plies} opening plies in a game of {record.num_plies}"
     try:
-        states, outcome = envs.replay_actions(game, record.start_fen, record.actions)
+        played, outcome = envs.replay_actions(game, record.start_fen, record.actions)
     except (envs.IllegalAction, envs.InvalidFen) as error:
         return f"not playable: {error}"
+    states = played[:-1]
     if states.shape != record.states.shape:
         return f"{len(record.states)} positions, expected {len(states)}"
     wrong = np.flatnonzero((states != record.states).any(axis=1))

@@ -17,7 +17,7 @@ from models.evaluator import (
     make_evaluator,
     weights_of,
 )
-from models.network import GameSpec, NetworkConfig, PolicyValueNetwork
+from models.network import GameSpec, NetworkConfig, PolicyValueNetwork, untrained_network
 
 ACTIONS = 150
 CONFIGS = {
@@ -36,18 +36,17 @@ def make_network(kind: str, *, seed: int = 0) -> PolicyValueNetwork:
         action_planes=8,
         gather_index=rng.permutation(8 * 30)[:ACTIONS].astype(np.int32),
         num_squares=30 - HOLES[kind],
-        squares_plane=5,
         action_hash="a",
         rules_hash="r",
     )
     generator = torch.Generator().manual_seed(seed)
-    network = PolicyValueNetwork(spec, CONFIGS[kind])
+    network = untrained_network(spec, CONFIGS[kind], seed=seed)
     with torch.no_grad():
         for name, tensor in network.state_dict().items():
             if "running_var" in name:
                 tensor.copy_(0.2 + 3 * torch.rand(tensor.shape, generator=generator))
             elif tensor.is_floating_point():
-                tensor.add_(0.3 * torch.randn(tensor.shape, generator=generator))
+                tensor.add_(0.1 * torch.randn(tensor.shape, generator=generator))
     return network
 
 
@@ -102,7 +101,7 @@ def test_onnx_and_eager_agree_after_publishing_other_weights_and_statistics(expo
 def test_a_graph_exported_from_a_fresh_network_takes_weights_that_are_no_longer_equal(exported):
     kind, _ = exported
     trained = make_network(kind, seed=3)
-    evaluator = OnnxEvaluator(export_graph(PolicyValueNetwork(trained.spec, trained.cfg)))
+    evaluator = OnnxEvaluator(export_graph(untrained_network(trained.spec, trained.cfg, seed=0)))
     evaluator.publish(weights_of(trained))
     assert_same(evaluator, trained, kind)
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from models.network import GameSpec, InferenceNetwork, NetworkConfig, PolicyValueNetwork
+from models.network import GameSpec, InferenceNetwork, NetworkConfig, PolicyValueNetwork, untrained_network
 
 PLANES, HEIGHT, WIDTH, ACTION_PLANES, ACTIONS = 7, 5, 6, 9, 120
 SMALL = NetworkConfig(blocks=2, channels=8, value_channels=4, value_hidden=16)
@@ -22,7 +22,6 @@ def make_spec(*, holes: int = 0) -> GameSpec:
         action_planes=ACTION_PLANES,
         gather_index=cells.astype(np.int32),
         num_squares=HEIGHT * WIDTH - holes,
-        squares_plane=PLANES - 1,
         action_hash="actions",
         rules_hash="rules",
     )
@@ -48,7 +47,7 @@ def trained(network: PolicyValueNetwork) -> PolicyValueNetwork:
 
 @pytest.mark.parametrize("cfg", VARIETIES)
 def test_outputs_have_the_documented_shapes(cfg):
-    outputs = PolicyValueNetwork(make_spec(), cfg)(*make_inputs(4, 11))
+    outputs = untrained_network(make_spec(), cfg, seed=0)(*make_inputs(4, 11))
     assert [tuple(output.shape) for output in outputs] == [(4, 11), (4, 3), (4,)]
     assert (outputs[2] >= 0).all()
 
@@ -56,8 +55,7 @@ def test_outputs_have_the_documented_shapes(cfg):
 @pytest.mark.parametrize("cfg", VARIETIES)
 def test_an_untrained_network_is_near_uniform_and_sees_near_even_games(cfg):
     for seed in range(3):
-        torch.manual_seed(seed)
-        network = PolicyValueNetwork(make_spec(), cfg).eval()
+        network = untrained_network(make_spec(), cfg, seed=seed).eval()
         with torch.no_grad():
             logits, wdl_logits, _ = network(*make_inputs(64, 40))
         policy = logits.softmax(dim=1) * 40
@@ -67,7 +65,7 @@ def test_an_untrained_network_is_near_uniform_and_sees_near_even_games(cfg):
 
 
 def test_padded_entries_do_not_change_the_others():
-    network = trained(PolicyValueNetwork(make_spec(), SMALL)).eval()
+    network = trained(untrained_network(make_spec(), SMALL, seed=0)).eval()
     observations, legal = make_inputs(5, 12)
     padded = torch.cat((legal, torch.full((5, 7), -1)), dim=1)
     with torch.no_grad():
@@ -76,7 +74,7 @@ def test_padded_entries_do_not_change_the_others():
 
 
 def test_each_action_reads_its_own_plane_and_cell():
-    network = trained(PolicyValueNetwork(make_spec(), SMALL)).eval()
+    network = trained(untrained_network(make_spec(), SMALL, seed=0)).eval()
     observations, _ = make_inputs(2, 1)
     everything = torch.arange(ACTIONS).repeat(2, 1)
     planes: list[torch.Tensor] = []
@@ -88,7 +86,7 @@ def test_each_action_reads_its_own_plane_and_cell():
 
 
 def test_rows_are_evaluated_independently():
-    network = trained(PolicyValueNetwork(make_spec(), SMALL)).eval()
+    network = trained(untrained_network(make_spec(), SMALL, seed=0)).eval()
     observations, legal = make_inputs(6, 9)
     with torch.no_grad():
         together = network(observations, legal)
@@ -99,7 +97,7 @@ def test_rows_are_evaluated_independently():
 
 @pytest.mark.parametrize("cfg", VARIETIES)
 def test_what_lies_on_a_hole_reaches_no_square_past_the_stem(cfg):
-    network = trained(PolicyValueNetwork(make_spec(holes=2), cfg)).eval()
+    network = trained(untrained_network(make_spec(holes=2), cfg, seed=0)).eval()
     observations, legal = make_inputs(3, 20)
     observations[:, -1, 0, :2] = 0
     seen: list[torch.Tensor] = []
@@ -113,12 +111,12 @@ def test_what_lies_on_a_hole_reaches_no_square_past_the_stem(cfg):
 
 @pytest.mark.parametrize("cfg", VARIETIES)
 def test_means_over_the_board_leave_holes_out(cfg):
-    block = trained(PolicyValueNetwork(make_spec(holes=6), cfg)).blocks[1].eval()
+    block = trained(untrained_network(make_spec(holes=6), cfg, seed=0)).blocks[1].eval()
     features = torch.rand(2, 8, HEIGHT, WIDTH)
     squares = torch.ones(2, 1, HEIGHT, WIDTH)
     squares[:, :, 0] = 0
     features = features * squares
-    cut = trained(PolicyValueNetwork(make_spec(), cfg)).blocks[1].eval()
+    cut = trained(untrained_network(make_spec(), cfg, seed=0)).blocks[1].eval()
     with torch.no_grad():
         whole, without_rank = block(features, squares), cut(features[:, :, 1:], None)
     torch.testing.assert_close(whole[:, :, 1:], without_rank, atol=1e-5, rtol=1e-5)
@@ -126,7 +124,7 @@ def test_means_over_the_board_leave_holes_out(cfg):
 
 @pytest.mark.parametrize("cfg", VARIETIES)
 def test_folding_the_normalisation_changes_nothing(cfg):
-    network = trained(PolicyValueNetwork(make_spec(), cfg)).eval()
+    network = trained(untrained_network(make_spec(), cfg, seed=0)).eval()
     inputs = make_inputs(8, 10)
     with torch.no_grad():
         logits, wdl_logits, _ = network(*inputs)

@@ -1,7 +1,7 @@
 """Logistic regression of fractional results on few distinct feature rows.
 
-Dims: U distinct feature rows, F features. A result in [0, 1] enters as `successes` out of `trials`, so a draw is half
-a success (fractional logit: Papke and Wooldridge 1996, J. Appl. Econometrics 11, 619-632).
+Dims: U distinct feature rows, F features. A result in [0, 1] enters as `successes` out of `trials`, so a
+draw is half a success (fractional logit: Papke and Wooldridge 1996, J. Appl. Econometrics 11, 619-632).
 """
 
 import numpy as np
@@ -11,7 +11,7 @@ from scipy.special import expit
 Floats = NDArray[np.float64]
 
 RIDGE = 0.01
-"""Weight of the quadratic penalty in games: bounds coefficients where the results are separated, else negligible."""
+"""Weight of the quadratic penalty, in games: bounds coefficients of separated results, else negligible."""
 TOLERANCE = 1e-7
 MAX_STEPS = 100
 

@@ -8,9 +8,9 @@ difference to the results of self-play games; tanh(x) is the logistic function o
 A draw is half a win. A piece's value in pawns is its weight over the pawn's. Positions of a game share its
 result, so the **game** is the unit of the bootstrap: a resample draws whole games and refits exactly. It is
 cheap because the likelihood needs only the total weight of each distinct feature row in each game. Intervals
-are percentiles over the resamples (Efron and Tibshirani 1993, chapter 13), for values in pawns those of the
-ratio itself. Where the pawn's own interval holds 0 that ratio has no finite interval: then no value in pawns
-is given, only log-odds.
+are bias-corrected and accelerated percentiles over the resamples, for values in pawns those of the ratio
+itself. Where the pawn's own interval holds 0 that ratio has no finite interval: then no value in pawns is
+given, only log-odds.
 
 Dims: N positions, G games, K piece types with enough data, U distinct feature rows, F = 2 + K features,
 R resamples.
@@ -20,13 +20,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
+from scipy.special import expit
 
 from train.config import PieceValuesConfig
+from train.piece_values.bootstrap import bca_interval
 from train.piece_values.logistic import Floats, fit_logistic, information
 from train.piece_values.positions import InsufficientData, Positions
-from train.ratings import CONFIDENCE, ELO_PER_DECADE, Interval
+from train.ratings import ELO_PER_DECADE, Interval
 
 COMMON_FEATURES = ("white advantage", "side to move")
 """Features before the pieces'."""
@@ -126,11 +127,11 @@ def estimate_values(
     estimate = sums.fit(np.ones(used.num_games), np.zeros(sums.features.shape[1]))
     condition = _condition(sums, estimate, [*COMMON_FEATURES, *kept])
     resampled = resample_fits(sums, estimate, settings.bootstrap, seed, progress)
-    counts = dict(zip(used.letters, used.games_with_difference().tolist()))
+    fits = _Fits(estimate, resampled, sums.influence(estimate))
     return OutcomeValues(
-        pieces=_piece_estimates(estimate, resampled, used, refusals),
-        white_advantage=_interval(estimate[0], resampled[:, 0]),
-        side_to_move=_interval(estimate[1], resampled[:, 1]),
+        pieces=_piece_estimates(fits, used, refusals),
+        white_advantage=fits.weight(0),
+        side_to_move=fits.weight(1),
         games=used.num_games,
         decisive_games=used.decisive_games,
         cut_games=positions.cut_games,
@@ -162,6 +163,19 @@ class Sums:
         held = trials > 0
         return fit_logistic(self.features[held], successes[held], trials[held], start)
 
+    def information(self, estimate: Floats) -> Floats:
+        """Return the information matrix of all games at `estimate`, [F, F]."""
+        trials = self.weight @ np.ones(self.white_score.size)
+        return information(self.features, trials, self.features @ estimate)
+
+    def influence(self, estimate: Floats) -> Floats:
+        """Return the first-order effect of each game on the fit, [G, F]."""
+        chances = expit(self.features @ estimate)
+        expected = self.weight.T @ (self.features * chances[:, None])
+        observed = (self.weight.T @ self.features) * self.white_score[:, None]
+        influence: Floats = np.linalg.solve(self.information(estimate), (observed - expected).T).T
+        return influence
+
 
 def summarise(positions: Positions, letters: list[str], weighting: str) -> Sums:
     """Merge positions of equal features.
@@ -173,7 +187,9 @@ def summarise(positions: Positions, letters: list[str], weighting: str) -> Sums:
     """
     columns = [positions.letters.index(letter) for letter in letters]
     side = np.where(positions.white_to_move, 1, -1).astype(np.int16)
-    rows, row = np.unique(np.column_stack((side, positions.material[:, columns])), axis=0, return_inverse=True)
+    rows, row = np.unique(
+        np.column_stack((side, positions.material[:, columns])), axis=0, return_inverse=True
+    )
     if weighting == "game":
         each = 1.0 / np.bincount(positions.game, minlength=positions.num_games)[positions.game]
     else:
@@ -203,9 +219,11 @@ def resample_fits(
     return fits
 
 
-def _drop_rare_pieces(positions: Positions, settings: PieceValuesConfig) -> tuple[Positions, dict[str, str]]:
-    """Leave out pieces with too few games, and the positions that differ in them; say why per letter."""
-    refusals: dict[str, str] = {}
+def _drop_rare_pieces(
+    positions: Positions, settings: PieceValuesConfig
+) -> tuple[Positions, dict[str, PieceEstimate]]:
+    """Leave out pieces with too few games, and the positions that differ in them; one entry for each."""
+    refusals: dict[str, PieceEstimate] = {}
     while True:
         counts = dict(zip(positions.letters, positions.games_with_difference().tolist()))
         needed = settings.min_games_per_piece
@@ -213,9 +231,12 @@ def _drop_rare_pieces(positions: Positions, settings: PieceValuesConfig) -> tupl
         if not rare:
             return positions, refusals
         for letter in rare:
-            refusals[letter] = f"a difference in {counts[letter]} games, at least {needed} are needed"
+            reason = f"a difference in {counts[letter]} games, at least {needed} are needed"
+            refusals[letter] = PieceEstimate(letter, counts[letter], None, None, reason)
         if positions.pawn in refusals:
-            raise InsufficientData(f"no unit, the pawn ({positions.pawn}): {refusals[positions.pawn]}")
+            raise InsufficientData(
+                f"no unit, the pawn ({positions.pawn}): {refusals[positions.pawn].refusal}"
+            )
         columns = [positions.letters.index(letter) for letter in rare]
         positions = positions.take((positions.material[:, columns] == 0).all(axis=1))
 
@@ -223,7 +244,9 @@ def _drop_rare_pieces(positions: Positions, settings: PieceValuesConfig) -> tupl
 def _check_games(used: Positions, settings: PieceValuesConfig) -> None:
     if used.num_games < settings.min_games:
         cut = f" ({used.cut_games} more were cut short)" if used.cut_games else ""
-        raise InsufficientData(f"{used.num_games} finished games{cut}, at least {settings.min_games} are needed")
+        raise InsufficientData(
+            f"{used.num_games} finished games{cut}, at least {settings.min_games} are needed"
+        )
     if used.decisive_games < MIN_DECISIVE:
         found = f"{used.decisive_games} decisive games among {used.num_games}"
         raise InsufficientData(f"{found}, at least {MIN_DECISIVE} are needed")
@@ -235,39 +258,62 @@ def _condition(sums: Sums, estimate: Floats, names: list[str]) -> float:
     Raises:
         InsufficientData: some features cannot be told apart; the message names them.
     """
-    trials = sums.weight @ np.ones(sums.white_score.size)
-    matrix = information(sums.features, trials, sums.features @ estimate)
+    matrix = sums.information(estimate)
     scale = np.sqrt(np.diag(matrix))
     eigenvalues, directions = np.linalg.eigh(matrix / np.outer(scale, scale))
     condition = float(eigenvalues[-1] / max(eigenvalues[0], np.finfo(float).tiny))
     if condition > MAX_CONDITION:
         involved = [name for name, part in zip(names, directions[:, 0]) if abs(part) > INVOLVED]
-        raise InsufficientData(f"games that tell these apart: {', '.join(involved)} (condition {condition:.0f})")
+        raise InsufficientData(
+            f"games that tell these apart: {', '.join(involved)} (condition {condition:.0f})"
+        )
     return condition
 
 
+@dataclass(frozen=True)
+class _Fits:
+    """The fit, its resamples and the influence of each game.
+
+    Attributes:
+        estimate: [F].
+        resampled: [R, F].
+        influence: [G, F].
+    """
+
+    estimate: Floats
+    resampled: Floats
+    influence: Floats
+
+    def weight(self, feature: int) -> Interval:
+        """Return a coefficient."""
+        return bca_interval(self.estimate[feature], self.resampled[:, feature], self.influence[:, feature])
+
+    def ratio(self, feature: int, unit: int) -> Interval:
+        """Return a coefficient over the unit's; resamples without a positive unit count as infinite."""
+        if feature == unit:
+            return Interval(1.0, 1.0, 1.0)
+        estimate = self.estimate[feature] / self.estimate[unit]
+        above, below = self.resampled[:, feature], self.resampled[:, unit]
+        has_unit = below > 0
+        resampled = np.where(has_unit, above / np.where(has_unit, below, 1.0), np.copysign(np.inf, above))
+        influence = self.influence[:, feature] - estimate * self.influence[:, unit]
+        return bca_interval(estimate, resampled, influence)
+
+
 def _piece_estimates(
-    estimate: Floats, resampled: Floats, used: Positions, refusals: dict[str, str]
+    fits: _Fits, used: Positions, refusals: dict[str, PieceEstimate]
 ) -> tuple[PieceEstimate, ...]:
-    """Turn fits [F] and [R, F] into one entry per piece type."""
+    """Turn the fits into one entry per piece type."""
     kept = [letter for letter in used.letters if letter not in refusals]
-    counts = dict(zip(used.letters, used.games_with_difference().tolist()))
-    column = {letter: len(COMMON_FEATURES) + index for index, letter in enumerate(kept)}
-    pawn = column[used.pawn]
-    has_unit = _interval(estimate[pawn], resampled[:, pawn]).low > 0
+    feature = {letter: len(COMMON_FEATURES) + index for index, letter in enumerate(kept)}
+    unit = feature[used.pawn]
+    has_unit = fits.weight(unit).low > 0
     entries = []
-    for letter in used.letters:
+    for letter, games in zip(used.letters, used.games_with_difference().tolist()):
         if letter in refusals:
-            entries.append(PieceEstimate(letter, counts[letter], None, None, refusals[letter]))
+            entries.append(refusals[letter])
             continue
-        weight, draws = estimate[column[letter]], resampled[:, column[letter]]
-        value = _interval(weight / estimate[pawn], draws / resampled[:, pawn]) if has_unit else None
+        value = fits.ratio(feature[letter], unit) if has_unit else None
         refusal = "" if has_unit else "the pawn's interval holds 0"
-        entries.append(PieceEstimate(letter, counts[letter], _interval(weight, draws), value, refusal))
+        entries.append(PieceEstimate(letter, games, fits.weight(feature[letter]), value, refusal))
     return tuple(entries)
-
-
-def _interval(estimate: float, resampled: NDArray[np.float64]) -> Interval:
-    """Return the percentile interval of resampled estimates [R]."""
-    low, high = np.quantile(resampled, ((1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2))
-    return Interval(float(estimate), float(low), float(high))

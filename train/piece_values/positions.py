@@ -3,10 +3,14 @@
 Dims: N positions, G games, T piece types without the royal one, Wd words of a state row.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
+
+from envs import CompiledGame, piece_counts, to_play
+from train.shards import GameRecord
 
 
 class InsufficientData(ValueError):
@@ -66,8 +70,8 @@ class Positions:
 def quiet_mask(counts: NDArray[np.int16]) -> NDArray[np.bool_]:
     """Mark the positions of one game that no exchange surrounds.
 
-    A position is quiet when neither the move before it nor the move after it changed any piece count. The move after
-    the last position ends the game and counts as a change.
+    A position is quiet when neither the move before it nor the move after it changed any piece count. The
+    move after the last position ends the game and counts as a change.
 
     Args:
         counts: piece counts of consecutive positions, [T, 2, types] or any [T, ...].
@@ -78,3 +82,46 @@ def quiet_mask(counts: NDArray[np.int16]) -> NDArray[np.bool_]:
     flat = counts.reshape(len(counts), -1)
     changed = (flat[1:] != flat[:-1]).any(axis=1)
     return ~np.concatenate(([False], changed)) & ~np.concatenate((changed, [True]))
+
+
+def collect_positions(game: CompiledGame, records: Iterable[GameRecord], *, quiet_only: bool) -> Positions:
+    """Gather the positions of finished games, from the end of each opening on.
+
+    Args:
+        game: whose games they are.
+        records: games; those without a result are counted and left out.
+        quiet_only: leave out positions that `quiet_mask` does not mark.
+
+    Raises:
+        InsufficientData: no position is left, or the game has no pawns to measure in.
+    """
+    variant = game.variant
+    if variant.pawns is None:
+        raise InsufficientData(f"no unit: {variant.title} has no pawns")
+    pieces = [index for index in range(len(variant.piece_types)) if index != variant.royal]
+    material, white_to_move, scores = [], [], []
+    cut_games = 0
+    for record in records:
+        if np.isnan(record.white_score):
+            cut_games += 1
+            continue
+        counts = piece_counts(game, record.states)
+        chosen = np.arange(record.num_plies) >= record.opening_plies
+        if quiet_only:
+            chosen &= quiet_mask(counts)
+        material.append((counts[:, 0] - counts[:, 1])[chosen][:, pieces])
+        white_to_move.append(to_play(game, record.states)[chosen] == 0)
+        scores.append(record.white_score)
+    lengths = [len(rows) for rows in material]
+    if not sum(lengths):
+        raise InsufficientData(f"no position of a finished game ({cut_games} games were cut short)")
+    positions = Positions(
+        letters=tuple(variant.piece_types[index].letter for index in pieces),
+        pawn=variant.piece_types[variant.pawns.piece].letter,
+        material=np.concatenate(material),
+        white_to_move=np.concatenate(white_to_move),
+        game=np.repeat(np.arange(len(lengths), dtype=np.int32), lengths),
+        white_score=np.array(scores, dtype=np.float64),
+        cut_games=cut_games,
+    )
+    return positions.take(np.ones(positions.game.size, dtype=np.bool_))

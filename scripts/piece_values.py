@@ -1,0 +1,55 @@
+"""Measure what the pieces are worth, with intervals, from a run's self-play games.
+
+python scripts/piece_values.py runs/mine
+"""
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+sys.path[0] = str(Path(__file__).resolve().parents[1])
+
+from scripts.command_line import print_json, stdout_console, with_exit_codes
+from train.piece_values import load_games, measure_games
+from train.progress import Reporter
+
+METHODS = ("outcome",)
+app = typer.Typer(add_completion=False)
+
+
+@app.command()
+@with_exit_codes
+def main(
+    run: Annotated[
+        Path, typer.Argument(metavar="RUN_OR_CHECKPOINT", help="A run, or one of its checkpoints.")
+    ],
+    method: Annotated[str, typer.Option(help=f"Separated by commas, of: {', '.join(METHODS)}.")] = "outcome",
+    out: Annotated[Path | None, typer.Option(help="Folder for files; by default the run's report/.")] = None,
+    seed: Annotated[int | None, typer.Option(min=0, help="Of the bootstrap; by default the run's.")] = None,
+    resamples: Annotated[
+        int | None, typer.Option(min=100, help="Of the games; by default the config's.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """Print a table of piece values; write it as JSON and CSV, and as a forest plot (PNG, SVG)."""
+    unknown = [name for name in method.split(",") if name not in METHODS]
+    if unknown:
+        raise typer.BadParameter(f"method {unknown[0]}: known are {', '.join(METHODS)}")
+    stored = load_games(run, resamples=resamples)
+    reporter = Reporter()
+    with reporter.task("piece values", stored.config.piece_values.bootstrap) as update:
+        report = measure_games(
+            stored.game, stored.records, stored.config, seed=seed, progress=lambda done, _: update(done)
+        )
+    paths = report.write(out or stored.run_dir / "report")
+    reporter.say(f"wrote {', '.join(map(str, paths))}")
+    if as_json:
+        print_json(report.to_document())
+    else:
+        stdout_console().print(report.table())
+
+
+if __name__ == "__main__":
+    app()

@@ -1,0 +1,72 @@
+"""Train an agent from a config: self-play, learning, checkpoints, a match and piece values."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+sys.path[0] = str(Path(__file__).resolve().parents[1])
+
+from scripts.command_line import INTERRUPTED, new_app, stdout_console, with_exit_codes
+from train.config import ConfigError, RunConfig, load_config
+from train.progress import Reporter
+from train.runs import default_run_dir, read_config
+
+app = new_app()
+
+
+@app.command()
+@with_exit_codes
+def main(
+    config: Annotated[Path | None, typer.Argument(help="A YAML config; not needed with --resume.")] = None,
+    overrides: Annotated[list[str] | None, typer.Option("--set", metavar="A.B=C", help="Change a key.")] = None,
+    run_dir: Annotated[Path | None, typer.Option(help="The run's folder; by default a new one under run_root.")] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in --run-dir.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the resolved config and stop.")] = False,
+) -> None:
+    """Train an agent: self-play, learning, checkpoints, a match against a baseline, piece values."""
+    cfg, folder = _resolve(config, overrides or [], run_dir, resume=resume)
+    if dry_run:
+        print(cfg.to_yaml(), end="")
+    else:
+        _run(cfg, folder, resume=resume)
+
+
+def _resolve(config: Path | None, overrides: list[str], run_dir: Path | None, *, resume: bool) -> tuple[RunConfig, Path]:
+    """Find the config and the folder of the run."""
+    if resume:
+        if run_dir is None or config is not None or overrides:
+            raise ConfigError("--resume goes on with the run in --run-dir by its own config: give --run-dir and no other "
+                              "config or --set")
+        return read_config(run_dir), run_dir
+    if config is None:
+        raise ConfigError("expected a config file, such as configs/quick.yaml")
+    cfg = load_config(config, overrides)
+    return cfg, run_dir or default_run_dir(cfg)
+
+
+def _run(cfg: RunConfig, folder: Path, *, resume: bool) -> None:
+    from train.loop import train
+
+    reporter = Reporter()
+    reporter.say(f"run {folder}: {cfg.variant}, {cfg.iterations} iterations; watch with: tensorboard --logdir {folder}")
+    try:
+        summary = train(cfg, folder, resume=resume, reporter=reporter)
+    except KeyboardInterrupt:
+        reporter.say(f"interrupted; what is committed is kept. Go on with: python scripts/train.py --resume --run-dir {folder}")
+        raise typer.Exit(INTERRUPTED) from None
+    match, score = summary.match, summary.match.score
+    print(f"{match.players[0]} against {match.players[1]}: {score.estimate:.1%} ({score.low:.1%} to {score.high:.1%}), "
+          f"{match.wins} wins {match.draws} draws {match.losses} losses")
+    if summary.piece_values is None:
+        print(f"no piece values: {summary.refusal}")
+    else:
+        stdout_console().print(summary.piece_values.table())
+    print(f"run: {summary.run_dir}  report: {summary.run_dir / 'report'}")
+
+
+if __name__ == "__main__":
+    app()

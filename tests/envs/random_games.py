@@ -1,0 +1,177 @@
+"""Random games rich in captures, from many kinds of starts: what the tests of the rules are fed with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+
+from envs import InvalidFen, list_variants, load_variant
+from envs.notation import BLACK_CODE, RIGHTS_LETTERS, FenFields, format_fields, letter_code, parse_fields
+from envs.rules import Kind, Move, State
+from envs.rules_fen import parse_fen
+from envs.variant import BLACK, WHITE, Variant
+
+PERFT_FOLDER = Path(__file__).parent.parent / "perft"
+CAPTURE_BIASES = (0.1, 0.4, 0.8)
+RARE_BIAS, PAWN_BIAS = 0.6, 0.25
+
+
+class Mover(Protocol):
+    """Whoever is to move: a position and its legal moves."""
+
+    state: State
+    moves: list[Move]
+
+
+def all_settings() -> list[Variant]:
+    """Return every built-in game, plain and with each of its options on."""
+    settings = []
+    for name in list_variants():
+        plain = load_variant(name)
+        settings += [plain, *(load_variant(name, {option: True}) for option in plain.options)]
+    return settings
+
+
+def setting_name(variant: Variant) -> str:
+    return "+".join([variant.name, *(option for option, on in variant.options.items() if on)])
+
+
+def pick_move(variant: Variant, rng: np.random.Generator, lane: Mover, capture_bias: float) -> Move:
+    """Pick a move: rare ones (castling, en passant, promotion, double captures), captures and pawn moves first."""
+    kinds: tuple[tuple[float, Callable[[Move], bool]], ...] = (
+        (RARE_BIAS, lambda m: bool(m.promotion) or m.kind is not Kind.PLAIN or len(m.victims) > 1),
+        (capture_bias, lambda m: bool(m.victims)),
+        (PAWN_BIAS, lambda m: lane.state.board[m.from_square].upper() == pawn),
+    )
+    pawn = "" if variant.pawns is None else variant.piece_types[variant.pawns.piece].letter
+    for bias, is_kind in kinds:
+        if rng.random() < bias:
+            chosen = [move for move in lane.moves if is_kind(move)]
+            if chosen:
+                return chosen[rng.integers(len(chosen))]
+    return lane.moves[rng.integers(len(lane.moves))]
+
+
+def starts(variant: Variant, rng: np.random.Generator) -> Iterator[str]:
+    """Yield start positions without end: the array, perft positions, odds and random placements."""
+    known = [fen for fen in _perft_positions(variant.name) if _is_position(variant, fen)]
+    while True:
+        yield variant.start_fen
+        yield str(rng.choice(known))
+        yield _valid(variant, rng, _odds)
+        yield _valid(variant, rng, _scatter)
+        yield _valid(variant, rng, _tension)
+
+
+def _perft_positions(name: str) -> list[str]:
+    lines = (PERFT_FOLDER / f"{name}.perft").read_text().splitlines()
+    return [line.split(" ;")[0].split("] ")[-1] for line in lines if line and not line.startswith("#")]
+
+
+def _is_position(variant: Variant, fen: str) -> bool:
+    try:
+        parse_fen(variant, fen)
+    except InvalidFen:
+        return False
+    return True
+
+
+def _valid(variant: Variant, rng: np.random.Generator, make_fields) -> str:  # type: ignore[no-untyped-def]
+    while True:
+        text = format_fields(variant, make_fields(variant, rng))
+        if _is_position(variant, text):
+            return text
+
+
+def _odds(variant: Variant, rng: np.random.Generator) -> FenFields:
+    """The array without some of its pieces, some others replaced, pawns advanced."""
+    start = parse_fields(variant, variant.start_fen)
+    board = start.board.copy()
+    royals = {
+        letter_code(variant, variant.piece_types[variant.royal].letter) + BLACK_CODE * side for side in (0, 1)
+    }
+    pawn = -1 if variant.pawns is None else variant.pawns.piece + 1
+    loss = rng.uniform(0, 0.7)
+    for square in np.flatnonzero(board):
+        code = int(board[square])
+        if code in royals:
+            continue
+        if rng.random() < loss:
+            board[square] = 0
+        elif code & 15 == pawn and rng.random() < 0.5:
+            _advance(variant, rng, board, int(square))
+        elif code & 15 != pawn and rng.random() < 0.2:
+            board[square] = _random_code(variant, rng, code >> 4)
+    return _fields(variant, rng, board)
+
+
+def _advance(variant: Variant, rng: np.random.Generator, board: np.ndarray, square: int) -> None:
+    x, y = variant.board.squares[square]
+    side = int(board[square]) >> 4
+    y += int(rng.integers(1, variant.board.ranks - 2)) * (1 if side == WHITE else -1)
+    target = variant.board.index.get((x, y))
+    if target is not None and board[target] == 0:
+        board[target], board[square] = board[square], 0
+
+
+def _random_code(variant: Variant, rng: np.random.Generator, side: int) -> int:
+    pawn = -1 if variant.pawns is None else variant.pawns.piece
+    types = [number for number in range(len(variant.piece_types)) if number not in (variant.royal, pawn)]
+    return int(rng.choice(types)) + 1 + BLACK_CODE * side
+
+
+def _scatter(variant: Variant, rng: np.random.Generator) -> FenFields:
+    """Few pieces anywhere: endings, kings in the open, pawns about to promote."""
+    board = np.zeros(variant.num_squares, np.uint8)
+    squares = rng.permutation(variant.num_squares)
+    royal = variant.royal + 1
+    board[squares[0]], board[squares[1]] = royal, royal + BLACK_CODE
+    for square in squares[2 : 2 + int(rng.integers(1, len(squares) // 3))]:
+        side = int(rng.integers(2))
+        is_pawn = variant.pawns is not None and rng.random() < 0.4
+        board[square] = (
+            variant.pawns.piece + 1 + BLACK_CODE * side if is_pawn else _random_code(variant, rng, side)
+        )
+    return _fields(variant, rng, board)
+
+
+def _tension(variant: Variant, rng: np.random.Generator) -> FenFields:
+    """Kings and rooks at home with little between them, pawns about to pass others, some pieces anywhere."""
+    start = parse_fields(variant, variant.start_fen)
+    home = {square for c in variant.castlings if c is not None for square in (c.king_from, c.partner_from)}
+    royals = {variant.royal + 1, variant.royal + 1 + BLACK_CODE}
+    board = np.zeros_like(start.board)
+    pawn = -1 if variant.pawns is None else variant.pawns.piece + 1
+    for square in np.flatnonzero(start.board):
+        code = int(start.board[square])
+        if code in royals or square in home or rng.random() < (0.6 if code & 15 == pawn else 0.1):
+            board[square] = code
+    for square in np.flatnonzero(board == 0):
+        side = int(rng.integers(2))
+        y = variant.board.squares[square][1]
+        beyond = y - variant.board.ranks / 2 if side == BLACK else variant.board.ranks / 2 - 1 - y
+        if variant.pawns is not None and -4 < beyond < 0 and rng.random() < 0.25:
+            board[square] = pawn + BLACK_CODE * side
+        elif rng.random() < 0.06:
+            board[square] = _random_code(variant, rng, side)
+    return _fields(variant, rng, board)
+
+
+def _fields(variant: Variant, rng: np.random.Generator, board: np.ndarray) -> FenFields:
+    rights = []
+    for number in range(len(RIGHTS_LETTERS)):
+        castling, side = variant.castlings[number], number // 2
+        at_home = (
+            castling is not None
+            and board[castling.king_from] == variant.royal + 1 + BLACK_CODE * side
+            and board[castling.partner_from] == castling.partner_type + 1 + BLACK_CODE * side
+        )
+        rights.append(bool(at_home and rng.random() < 0.8))
+    to_play = int(rng.integers(2))
+    clock = int(rng.choice([0, 0, 0, int(rng.integers(101))]))
+    move_number = int(rng.integers(1, 60))
+    assert to_play in (WHITE, BLACK)
+    return FenFields(board, to_play, (rights[0], rights[1], rights[2], rights[3]), (), clock, move_number)

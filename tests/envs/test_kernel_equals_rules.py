@@ -1,0 +1,370 @@
+"""The kernels and the slow rules say the same on every ply of random games, whatever the batch.
+
+Compared at each position: legal moves with all their victims, position and counters, key (against one computed from
+scratch), check, repetitions, outcome, rewards, and the FEN read back. The same games run in a second environment of
+another size with its lanes in another order.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from envs import Termination, VectorEnv, engine_for, layout, rules, rules_fen
+from envs.rows import legal_moves as kernel_moves
+from envs.rows import read_fen
+from envs.tables import CompiledGame
+from envs.variant import BLACK, Variant
+from tests.envs.random_games import CAPTURE_BIASES, all_settings, pick_move, setting_name, starts
+
+NUM_LANES = 8
+NUM_POSITIONS = 20_000
+CHUNK, NUM_SLOW_CHUNKS = 20_000, 25
+SETTINGS = all_settings()
+MAX_PLIES_OF_SHORT_GAMES = 12
+VICTIM_SHIFT, PROMOTION_SHIFT, ACTION_SHIFT = 40, 32, 16
+
+
+class Difference(AssertionError):
+    """The kernels and the rules disagree."""
+
+
+class Lane:
+    """One game as the slow rules see it.
+
+    Attributes:
+        capture_bias: How often it prefers a capture.
+        plies_left: How long it may last.
+        earlier: Identities of the positions before this one.
+        state: The position, with its identity, legal moves and outcome beside.
+        compared: Whether this position has been compared.
+    """
+
+    def __init__(self, variant: Variant, fen: str, capture_bias: float, max_plies: float) -> None:
+        self.variant = variant
+        self.capture_bias = capture_bias
+        self.plies_left = max_plies
+        self.earlier: list[rules.Identity] = []
+        self._enter(rules_fen.parse_fen(variant, fen))
+
+    @property
+    def running(self) -> bool:
+        return self.outcome is None and self.plies_left > 0
+
+    def push(self, move: rules.Move) -> None:
+        self.earlier.append(self.identity)
+        self.plies_left -= 1
+        self._enter(rules.make(self.variant, self.state, move))
+
+    def _enter(self, state: rules.State) -> None:
+        self.state = state
+        self.identity = rules.identity(self.variant, state)
+        self.moves = rules.legal_moves(self.variant, state)
+        self.outcome = rules.outcome(self.variant, state, self.earlier, moves=self.moves)
+        self.compared = False
+
+
+def key_from_scratch(game: CompiledGame, lane: Lane) -> int:
+    """Return the Zobrist key as the documentation of `layout` defines it."""
+    size = game.variant.num_squares
+    codes = read_codes(game, lane.state.board)
+    squares = np.flatnonzero(codes)
+    key = int(np.bitwise_xor.reduce(game.zobrist[codes[squares] * size + squares]))
+    rights = sum(1 << number for number, right in enumerate(lane.state.rights) if right)
+    key ^= int(game.zobrist[layout.zobrist_castling(size) + rights])
+    for square in lane.identity[3]:
+        key ^= int(game.zobrist[layout.zobrist_en_passant(size) + square])
+    return key ^ (int(game.zobrist[layout.zobrist_side(size)]) if lane.state.to_play == BLACK else 0)
+
+
+def read_codes(game: CompiledGame, board: rules.Pieces) -> np.ndarray:
+    types = game.variant.type_by_letter
+    return np.array(
+        [types[piece.upper()] + 1 + 16 * piece.islower() if piece else 0 for piece in board], np.int64
+    )
+
+
+def words_of_rules(game: CompiledGame, lane: Lane) -> list[int]:
+    """Return the moves of the rules as sorted numbers: from, to, action, promotion, castling, second victim."""
+    flip = game.variant.board.flipped
+    black = lane.state.to_play == BLACK
+    actions, types = game.encoding.action_by_move, game.variant.type_by_letter
+    words = []
+    for start, to, letter, victims, kind in lane.moves:
+        promotion = types[letter] if letter else -1
+        action = actions[(flip[start], flip[to], promotion) if black else (start, to, promotion)]
+        word = start | to << 8 | action << ACTION_SHIFT | (promotion + 1) << PROMOTION_SHIFT
+        word |= (kind is rules.Kind.CASTLING) << (PROMOTION_SHIFT + 7)
+        for victim in victims:
+            if victim != to:
+                word |= (victim + 1) << VICTIM_SHIFT
+        words.append(word)
+    return sorted(words)
+
+
+def words_of_kernels(words: np.ndarray) -> list[int]:
+    """Return kernel moves as `words_of_rules` does."""
+    castles = words >> np.uint64(layout.CASTLE_FLAG) & np.uint64(1)
+    extra = words >> np.uint64(layout.EXTRA_FLAG) & np.uint64(1)
+    kept = words & np.uint64((1 << (PROMOTION_SHIFT + 4)) - 1)
+    kept |= castles << np.uint64(PROMOTION_SHIFT + 7)
+    kept |= extra * ((words >> np.uint64(48)) + np.uint64(1)) << np.uint64(VICTIM_SHIFT)
+    return sorted(kept.tolist())
+
+
+def without_history(row: np.ndarray) -> bytes:
+    """Return a row without what it owes to earlier moves: repetitions, the order of en passant squares."""
+    row = row.copy()
+    data = row.view(np.uint8)
+    data[layout.REPETITIONS] = 0
+    count = int(data[layout.EP_COUNT])
+    data[layout.EP_SQUARES : layout.EP_SQUARES + count].sort()
+    if count == 0:
+        data[layout.EP_VICTIM] = 0
+    return row.tobytes()
+
+
+class Comparison:
+    """Plays games in the environment and by the rules, side by side."""
+
+    def __init__(self, variant: Variant, seed: int, num_lanes: int = NUM_LANES) -> None:
+        self.variant = variant
+        self.game = engine_for(variant)
+        self.rng = np.random.default_rng([seed, 20])
+        self.starts = starts(variant, self.rng)
+        self.env = VectorEnv(variant, num_lanes)
+        self.other = VectorEnv(variant, num_lanes + 3)
+        self.place = self.rng.permutation(num_lanes + 3)[:num_lanes]
+        self.lanes = [self._begin(number) for number in range(num_lanes)]
+        self.seen: Counter[str] = Counter()
+
+    def _begin(self, number: int) -> Lane:
+        """Start a game: every other lane plays to the end, the rest only the eventful first plies of many games."""
+        fen = next(self.starts)
+        max_plies = np.inf if number % 2 else MAX_PLIES_OF_SHORT_GAMES
+        self.env.set_fen(number, fen)
+        self.other.set_fen(int(self.place[number]), fen)
+        return Lane(self.variant, fen, float(self.rng.choice(CAPTURE_BIASES)), max_plies)
+
+    def run(self, num_positions: int) -> Counter[str]:
+        """Play until enough positions have been compared and every game is over."""
+        while True:
+            self._compare_all()
+            for number, lane in enumerate(self.lanes):
+                if not lane.running and self.seen["positions"] < num_positions:
+                    self.lanes[number] = self._begin(number)
+            running = [number for number, lane in enumerate(self.lanes) if lane.running]
+            if not running:
+                return self.seen
+            self._step(running)
+
+    def _step(self, running: list[int]) -> None:
+        actions = self.env.legal_action_mask.argmax(axis=1)  # lanes that are not running play on unseen
+        chosen: dict[int, rules.Move] = {}
+        for number in running:
+            lane = self.lanes[number]
+            move = pick_move(self.variant, self.rng, lane, lane.capture_bias)
+            chosen[number] = move
+            actions[number] = self.env.move_to_action(number, rules_fen.move_name(self.variant, move))
+            self._note(lane, move)
+        others = self.other.legal_action_mask.argmax(axis=1)
+        others[self.place] = actions
+        rewards, _, _ = self.env.step(actions)
+        self.other.step(others)
+        for number, move in chosen.items():
+            lane = self.lanes[number]
+            mover = lane.state.to_play
+            lane.push(move)
+            won = lane.outcome is not None and lane.outcome.winner == "wb"[mover]
+            self._expect(number, "reward", float(won), float(rewards[number]))
+
+    def _note(self, lane: Lane, move: rules.Move) -> None:
+        self.seen["captures"] += bool(move.victims)
+        self.seen["double captures"] += len(move.victims) == 2
+        self.seen["promotions"] += bool(move.promotion)
+        self.seen[move.kind.value] += 1
+
+    def _compare_all(self) -> None:
+        words, counts, checks = kernel_moves(self.game, self.env.states)
+        mask = self.env.legal_action_mask
+        for name in ("states", "in_check", "terminations", "legal_counts", "legal_action_mask"):
+            if not np.array_equal(getattr(self.env, name), getattr(self.other, name)[self.place]):
+                raise Difference(f"{name}: the batch makes a difference")
+        for number, lane in enumerate(self.lanes):
+            if not lane.compared:
+                self._compare(number, words[number, : counts[number]], bool(checks[number]), mask[number])
+                lane.compared = True
+
+    def _compare(self, number: int, words: np.ndarray, check: bool, mask: np.ndarray) -> None:
+        lane, env = self.lanes[number], self.env
+        self.seen["positions"] += 1
+        expected_check = rules.in_check(self.variant, lane.state)
+        self.seen["checks"] += expected_check
+        fen = rules_fen.fen(self.variant, lane.state)
+        self._expect(number, "position", fen, env.fen(number))
+        expected = words_of_rules(self.game, lane)
+        self._expect(number, "legal moves", expected, words_of_kernels(words))
+        actions = [] if lane.outcome else sorted(word >> ACTION_SHIFT & 0xFFFF for word in expected)
+        self._expect(number, "mask", actions, np.flatnonzero(mask).tolist())
+        self._expect(number, "legal list", actions, sorted(env.legal_actions(number).tolist()))
+        self._expect(number, "check of the generator", expected_check, check)
+        self._expect(number, "check", expected_check, bool(env.in_check[number]))
+        self._expect(number, "key", key_from_scratch(self.game, lane), int(env.keys[number]))
+        self._expect(number, "outcome", lane.outcome, env.outcome[number])
+        repetitions = min(lane.earlier.count(lane.identity), 2)
+        row = env.states[number]
+        self._expect(number, "repetitions", repetitions, int(row.view(np.uint8)[layout.REPETITIONS]))
+        self._expect(number, "row read back", without_history(row), without_history(read_fen(self.game, fen)))
+        if self.seen["positions"] % 8 == 0:
+            again = rules_fen.parse_fen(self.variant, fen)
+            self._expect(number, "FEN read back", lane.identity, rules.identity(self.variant, again))
+        if lane.outcome is not None:
+            self.seen["games"] += 1
+            self.seen[lane.outcome.termination.name] += 1
+
+    def _expect(self, number: int, what: str, expected: object, actual: object) -> None:
+        if expected != actual:
+            fen = rules_fen.fen(self.variant, self.lanes[number].state)
+            raise Difference(f"{what} in {fen}: the rules say {expected}, the kernels {actual}")
+
+
+# --- The tests --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("variant", SETTINGS, ids=setting_name)
+def test_kernels_and_rules_agree_on_games_played_to_the_end(variant: Variant) -> None:
+    seen = Comparison(variant, seed=0).run(NUM_POSITIONS)
+    assert seen["positions"] >= NUM_POSITIONS
+    assert seen["captures"] > NUM_POSITIONS / 8
+    assert seen["checks"] > NUM_POSITIONS / 50
+    assert seen["promotions"] > NUM_POSITIONS / 250
+    assert seen["games"] > NUM_POSITIONS / 500
+    endings = {Termination.CHECKMATE, Termination.STALEMATE, Termination.REPETITION, Termination.FIFTY_MOVES}
+    endings.add(Termination.BARE_KINGS if variant.bare_kings_draw else Termination.SCEPTER)
+    for ending in endings:
+        assert seen[ending.name] > 0, ending
+    if any(variant.castlings):
+        assert seen["castling"] > NUM_POSITIONS / 250
+        assert seen["en passant"] > NUM_POSITIONS / 2000
+    if any(ray.fires_through or ray.overruns for piece in variant.piece_types for ray in piece.rays):
+        assert seen["double captures"] > NUM_POSITIONS / 1000
+
+
+@pytest.mark.parametrize("num_lanes", [1, 3, 40])
+def test_kernels_and_rules_agree_in_batches_of_other_sizes(num_lanes: int) -> None:
+    for variant in SETTINGS:
+        Comparison(variant, seed=num_lanes, num_lanes=num_lanes).run(120)
+
+
+@pytest.mark.nojit
+@pytest.mark.parametrize("variant", SETTINGS, ids=setting_name)
+def test_kernels_and_rules_agree_for_some_positions(variant: Variant) -> None:
+    comparison = Comparison(variant, seed=99)
+    for lane in comparison.lanes:
+        lane.plies_left = min(lane.plies_left, 20)
+    assert comparison.run(100)["positions"] >= 100
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("variant", SETTINGS, ids=setting_name)
+def test_kernels_and_rules_agree_on_many_games(variant: Variant, pytestconfig: pytest.Config) -> None:
+    """Half a million positions; a run that was stopped goes on where it was, unless `envs/` has changed since."""
+    assert pytestconfig.cache is not None
+    sources = hashlib.sha256()
+    for file in sorted(Path(layout.__file__).parent.rglob("*.py")):
+        sources.update(file.read_bytes())
+    state = {"rules": variant.rules_hash, "sources": sources.hexdigest()}
+    progress = pytestconfig.cache.mkdir("kernel_equals_rules") / f"{setting_name(variant)}.json"
+    done = json.loads(progress.read_text()) if progress.exists() else {}
+    first = done["chunks"] if done.get("state") == state else 0
+    for chunk in range(first, NUM_SLOW_CHUNKS):
+        Comparison(variant, seed=1000 + chunk).run(CHUNK)
+        progress.write_text(json.dumps({"state": state, "chunks": chunk + 1}))
+
+
+# --- Planted faults: each must be noticed -----------------------------------------------------
+
+by_name = {setting_name(variant): variant for variant in SETTINGS}
+right = {
+    name: getattr(rules, name) for name in ("make", "squares_passed", "outcome", "attacked", "legal_moves")
+}
+
+
+def keep_rights_of_rooks_taken_from_afar(
+    variant: Variant, state: rules.State, move: rules.Move
+) -> rules.State:
+    near = move._replace(victims=tuple(square for square in move.victims if square == move.to_square))
+    return dataclasses.replace(
+        right["make"](variant, state, move), rights=right["make"](variant, state, near).rights
+    )
+
+
+def forget_the_clock(variant: Variant, state: rules.State, move: rules.Move) -> rules.State:
+    after: rules.State = right["make"](variant, state, move)
+    return dataclasses.replace(after, halfmove_clock=0 if move.victims else state.halfmove_clock + 1)
+
+
+RULES_FAULTS: list[tuple[str, str, object, str]] = [
+    ("asylum", "squares_passed", lambda v, m: right["squares_passed"](v, m)[:1], "position"),
+    ("asylum", "make", keep_rights_of_rooks_taken_from_afar, "position"),
+    ("chess", "make", forget_the_clock, "position"),
+    ("chess", "leaves_king_safe", lambda v, s, m: True, "legal moves"),
+    ("palace_ninja_guards", "_overrun", lambda b, w, path: [(path.landings[0], ())] * (not b[path.landings[0]]), "legal"),
+    ("asylum+friendly_fire", "in_check", lambda v, s: False, "check"),
+    ("chess", "_castling_is_safe", lambda v, s, c: True, "legal moves"),
+    ("gardner", "REPETITIONS_TO_DRAW", 4, "mask"),
+    ("gardner", "MAX_HALFMOVE_CLOCK", 99, "mask"),
+    ("palace_ninja_guards+scepter", "goal_reached", lambda v, s: False, "legal moves"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("setting", "name", "fault", "what"), RULES_FAULTS, ids=lambda value: str(value)[:30]
+)
+def test_a_fault_in_the_rules_is_noticed(
+    setting: str, name: str, fault: object, what: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rules, name, fault)
+    with pytest.raises(Difference, match=what):
+        Comparison(by_name[setting], seed=3).run(NUM_POSITIONS)
+
+
+def flip(game: CompiledGame, header: int, offset: int | None, bits: int) -> None:
+    place = header if offset is None else int(game.tables[header]) + offset
+    game.tables[place] ^= bits
+
+
+KERNEL_FAULTS: list[tuple[str, Callable[[CompiledGame], None], str]] = [
+    ("chess", lambda game: flip(game, layout.T_BARE_DRAW, None, 1), "mask"),
+    ("asylum", lambda game: flip(game, layout.T_KEEP, 0, 15), "position"),
+    ("palace_ninja_guards+scepter", lambda game: flip(game, layout.T_GOALS, None, 1), "legal moves"),
+    ("separate_realms_2", lambda game: game.zobrist.__setitem__(64, 1), "key"),
+]
+
+
+@pytest.mark.parametrize(("setting", "fault", "what"), KERNEL_FAULTS, ids=lambda value: str(value)[:30])
+def test_a_fault_in_the_tables_is_noticed(
+    setting: str, fault: Callable[[CompiledGame], None], what: str
+) -> None:
+    comparison = Comparison(by_name[setting], seed=3)
+    game = comparison.game
+    faulty = dataclasses.replace(game, tables=game.tables.copy(), zobrist=game.zobrist.copy())
+    fault(faulty)
+    comparison.env.game = comparison.other.game = faulty
+    with pytest.raises(Difference, match=what):
+        comparison.run(NUM_POSITIONS)
+
+
+def test_a_lane_that_depends_on_the_batch_is_noticed() -> None:
+    comparison = Comparison(by_name["chess"], seed=3)
+    comparison.run(50)
+    comparison.other.states[comparison.place[1], 2] += np.uint64(1)
+    with pytest.raises(Difference, match="batch"):
+        comparison.run(100)

@@ -1,0 +1,286 @@
+"""Checkpoints: whole or not there, refused by name when damaged, never of another game."""
+
+import json
+import logging
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+import envs
+from models.checkpoint import (
+    FILES,
+    FOLDER,
+    MANIFEST,
+    TrainingTensors,
+    check_identity,
+    checkpoint_paths,
+    identity,
+    load_checkpoint,
+    load_latest,
+    load_player,
+    load_weights,
+    save_checkpoint,
+)
+from models.network import GameSpec, NetworkConfig, PolicyValueNetwork, untrained_network
+from models.storage import CheckpointMismatch, CorruptFile
+
+CFG = NetworkConfig(blocks=1, channels=8, value_channels=2, value_hidden=8)
+EVERY_FILE = (*FILES, MANIFEST)
+
+
+def make_variant(name: str = "gardner", **options: bool) -> envs.Variant:
+    return envs.load_variant(name, options)
+
+
+def make_network(variant: envs.Variant, *, seed: int = 0, cfg: NetworkConfig = CFG) -> PolicyValueNetwork:
+    return untrained_network(GameSpec.of(envs.engine_for(variant)), cfg, seed=seed)
+
+
+def save(run: Path, iteration: int, variant: envs.Variant | None = None, **extra: Any) -> Path:
+    """Save a checkpoint whose weights depend on its number."""
+    variant = variant or make_variant()
+    network = make_network(variant, seed=iteration)
+    tensors = TrainingTensors(
+        model=network.state_dict(),
+        learner={name: tensor + 1 for name, tensor in network.state_dict().items()},
+        optimizer={"policy.bias.step": torch.tensor(float(iteration))},
+    )
+    state = {**identity(variant, network), "counters": {"steps": iteration}, **extra}
+    return save_checkpoint(run, iteration, tensors=tensors, state=state)
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    save(tmp_path, 1)
+    save(tmp_path, 2)
+    return tmp_path
+
+
+def damage(path: Path, how: str) -> None:
+    content = bytearray(path.read_bytes())
+    if how == "deleted":
+        path.unlink()
+        return
+    if how == "truncated":
+        content = content[: len(content) // 2]
+    elif how == "emptied":
+        content = bytearray()
+    elif how == "longer":
+        content += b" "
+    else:
+        content[len(content) * int(how[-1]) // 10] ^= 1
+    path.write_bytes(content)
+
+
+def test_what_was_saved_comes_back(tmp_path):
+    rng_state = {"bit_generator": "PCG64", "state": {"state": 2**127 + 1, "inc": 3}}
+    path = save(tmp_path, 7, rng=rng_state, shards=[{"name": "00007-0.npz"}])
+    checkpoint = load_checkpoint(path)
+    network = make_network(make_variant(), seed=7)
+    assert path == tmp_path / FOLDER / "000007" and checkpoint.iteration == 7
+    assert checkpoint.state["rng"] == rng_state
+    assert checkpoint.state["shards"] == [{"name": "00007-0.npz"}]
+    assert checkpoint.tensors.optimizer["policy.bias.step"] == 7
+    for name, tensor in network.state_dict().items():
+        assert torch.equal(checkpoint.tensors.model[name], tensor)
+        assert torch.equal(checkpoint.tensors.learner[name], tensor + 1)
+
+
+def test_a_checkpoint_holds_the_documented_files_and_no_pickle(run):
+    folder = run / FOLDER / "000002"
+    assert {path.name for path in folder.iterdir()} == set(EVERY_FILE)
+    assert {path.name for path in folder.parent.iterdir()} == {"000001", "000002"}
+    assert not any(path.read_bytes().startswith((b"\x80", b"PK")) for path in folder.iterdir())
+
+
+@pytest.mark.parametrize("how", ["deleted", "truncated", "emptied", "longer", "flipped 0", "flipped 3", "flipped 9"])
+@pytest.mark.parametrize("name", EVERY_FILE)
+def test_a_damaged_file_is_refused_by_name_and_the_previous_checkpoint_used(run, name, how, caplog):
+    path = run / FOLDER / "000002" / name
+    damage(path, how)
+    with pytest.raises(CorruptFile, match=f"000002/{name}"):
+        load_checkpoint(path.parent)
+    with caplog.at_level(logging.WARNING):
+        latest = load_latest(run)
+    assert latest is not None and latest.iteration == 1
+    assert f"000002/{name}" in caplog.text and "000001" in caplog.text
+
+
+def test_every_single_flipped_byte_of_the_manifest_is_seen(run):
+    path = run / FOLDER / "000002" / MANIFEST
+    content = path.read_bytes()
+    for position in range(len(content)):
+        path.write_bytes(content[:position] + bytes([content[position] ^ 1]) + content[position + 1 :])
+        with pytest.raises((CorruptFile, CheckpointMismatch), match=MANIFEST):
+            load_checkpoint(path.parent)
+
+
+def test_a_file_of_another_checkpoint_does_not_pass(run):
+    shutil.copy(run / FOLDER / "000001" / FILES[0], run / FOLDER / "000002" / FILES[0])
+    with pytest.raises(CorruptFile, match=FILES[0]):
+        load_checkpoint(run / FOLDER / "000002")
+
+
+def test_a_link_instead_of_a_file_is_refused(run, tmp_path):
+    path = run / FOLDER / "000002" / FILES[0]
+    elsewhere = tmp_path / "elsewhere"
+    path.rename(elsewhere)
+    path.symlink_to(elsewhere)
+    with pytest.raises(CorruptFile, match=FILES[0]):
+        load_checkpoint(path.parent)
+
+
+def test_a_run_whose_checkpoints_are_all_damaged_is_refused_not_restarted(run):
+    for path in checkpoint_paths(run):
+        damage(path / FILES[0], "truncated")
+    with pytest.raises(CorruptFile, match="no valid checkpoint.*000002.*000001"):
+        load_latest(run)
+    with pytest.raises(CorruptFile, match="no valid checkpoint"):
+        load_player(run)
+
+
+def test_a_run_without_checkpoints_has_no_latest_and_no_player(tmp_path):
+    assert load_latest(tmp_path) is None
+    with pytest.raises(FileNotFoundError, match="no checkpoint"):
+        load_player(tmp_path)
+
+
+class Killed(BaseException):
+    """Stands for a process that ends at once: nothing cleans up."""
+
+
+@pytest.mark.parametrize("step", range(9))
+def test_a_save_killed_at_any_step_leaves_the_previous_checkpoint_and_a_clean_way_on(run, step, monkeypatch):
+    calls = 0
+    original = os.fsync
+
+    def counting(descriptor: int) -> None:
+        nonlocal calls
+        if calls == step:
+            raise Killed
+        calls += 1
+        original(descriptor)
+
+    monkeypatch.setattr("os.fsync", counting)
+    killed = False
+    try:
+        save(run, 3)
+    except Killed:
+        killed = True
+    monkeypatch.undo()
+    latest = load_latest(run)
+    assert killed == (step < 8) and latest is not None
+    renamed = step >= 6
+    assert latest.iteration == (3 if renamed else 2)
+    if not renamed:
+        save(run, 3)
+    assert [path.name for path in checkpoint_paths(run)] == ["000003", "000002", "000001"]
+    assert not list((run / FOLDER).glob(".tmp*"))
+
+
+def test_a_full_disk_stops_the_save_and_changes_nothing(run, monkeypatch):
+    def full_disk(_descriptor: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    before = sorted(path.name for path in (run / FOLDER).rglob("*"))
+    monkeypatch.setattr("os.fsync", full_disk)
+    with pytest.raises(OSError, match="No space"):
+        save(run, 3)
+    assert sorted(path.name for path in (run / FOLDER).rglob("*")) == before
+
+
+def test_a_valid_checkpoint_is_never_overwritten_and_a_refused_one_is_set_aside(run):
+    with pytest.raises(FileExistsError, match="000002"):
+        save(run, 2)
+    damage(run / FOLDER / "000002" / FILES[1], "flipped 5")
+    save(run, 2)
+    latest = load_latest(run)
+    assert latest is not None and latest.iteration == 2
+    assert (run / FOLDER / "000002.refused-1" / FILES[1]).exists()
+
+
+def test_a_state_without_its_game_is_not_saved(tmp_path):
+    empty = TrainingTensors({}, {}, {})
+    with pytest.raises(ValueError, match="game, network"):
+        save_checkpoint(tmp_path, 1, tensors=empty, state={"counters": {}})
+
+
+def test_a_player_is_rebuilt_from_the_checkpoint_alone(run):
+    network, variant, state = load_player(run)
+    expected = make_network(make_variant(), seed=2)
+    assert variant.rules_hash == make_variant().rules_hash and variant.name == "gardner"
+    assert not network.training and state["counters"] == {"steps": 2}
+    assert all(torch.equal(tensor, expected.state_dict()[name]) for name, tensor in network.state_dict().items())
+    older, _, state = load_player(run / FOLDER / "000001")
+    assert state["counters"] == {"steps": 1}
+    assert not torch.equal(older.stem.conv.weight, network.stem.conv.weight)
+
+
+def test_options_travel_with_the_checkpoint(tmp_path):
+    variant = make_variant("asylum", friendly_fire=True)
+    save(tmp_path, 1, variant)
+    _, loaded, _ = load_player(tmp_path)
+    assert loaded.options["friendly_fire"] and loaded.rules_hash == variant.rules_hash
+    assert loaded.rules_hash != make_variant("asylum").rules_hash
+
+
+def rewrite_state(run: Path, change: Any) -> Path:
+    """Save checkpoint 2 again with a changed state, validly signed."""
+    checkpoint = load_checkpoint(run / FOLDER / "000002")
+    state = json.loads(json.dumps(checkpoint.state))
+    change(state)
+    shutil.rmtree(checkpoint.path)
+    return save_checkpoint(run, 2, tensors=checkpoint.tensors, state=state)
+
+
+def test_a_foreign_rules_hash_is_refused(run):
+    rewrite_state(run, lambda state: state["game"].update(rules_hash="0" * 64))
+    with pytest.raises(CheckpointMismatch, match=r"000002.*rules_hash \(the same file"):
+        load_player(run)
+
+
+def test_a_changed_variant_is_refused_with_the_keys_that_changed():
+    old, new = make_variant("asylum"), make_variant("asylum", friendly_fire=True)
+    document = json.loads(json.dumps(old.document))
+    document["pawns"]["first_steps"] = 2
+    changed = envs.Variant.from_document(document, old.options, name="asylum")
+    stored = identity(old, make_network(old))
+    check_identity(stored, stored, "run")
+    with pytest.raises(CheckpointMismatch, match=r"run: .*: options\.friendly_fire$"):
+        check_identity(stored, identity(new, make_network(new)), "run")
+    with pytest.raises(CheckpointMismatch, match=r"changed: variant\.pawns\.first_steps$"):
+        check_identity(stored, identity(changed, make_network(changed)), "run")
+
+
+def test_a_changed_network_is_refused_with_the_keys_that_changed():
+    variant = make_variant()
+    wide = NetworkConfig(blocks=1, channels=16, squeeze_excitation=False, value_channels=2, value_hidden=8)
+    with pytest.raises(CheckpointMismatch, match=r"network\.channels, network\.squeeze_excitation$"):
+        check_identity(
+            identity(variant, make_network(variant)), identity(variant, make_network(variant, cfg=wide)), "run"
+        )
+
+
+def test_a_network_that_this_version_does_not_know_is_refused(run):
+    rewrite_state(run, lambda state: state["network"].update(attention_heads=4))
+    with pytest.raises(CheckpointMismatch, match="attention_heads"):
+        load_player(run)
+
+
+def test_weights_of_another_network_are_refused_by_tensor_name(run):
+    wide = make_network(make_variant(), cfg=NetworkConfig(blocks=2, channels=8, value_channels=2, value_hidden=8))
+    checkpoint = load_checkpoint(run / FOLDER / "000002")
+    with pytest.raises(CheckpointMismatch, match=r"blocks\.1\.first\.conv\.weight"):
+        load_weights(wide, checkpoint.tensors.model, checkpoint.path)
+
+
+def test_a_newer_format_is_refused_as_such(run, monkeypatch):
+    monkeypatch.setattr("models.checkpoint.FORMAT", 2)
+    save(run, 3)
+    monkeypatch.undo()
+    with pytest.raises(CheckpointMismatch, match="format 2, this version reads up to 1"):
+        load_checkpoint(run / FOLDER / "000003")

@@ -1,0 +1,19 @@
+"""What the pieces of a game are worth, measured from games."""
+
+from train.piece_values.outcome import OutcomeValues, PieceEstimate, estimate_values
+from train.piece_values.positions import InsufficientData, Positions, collect_positions
+from train.piece_values.report import Report
+from train.piece_values.stored_games import StoredGames, load_games, measure_games
+
+__all__ = [
+    "InsufficientData",
+    "OutcomeValues",
+    "PieceEstimate",
+    "Positions",
+    "Report",
+    "StoredGames",
+    "collect_positions",
+    "estimate_values",
+    "load_games",
+    "measure_games",
+]

@@ -1,0 +1,93 @@
+"""Piece values of a run: its config and committed games in, a report out."""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from envs import CompiledGame, engine_for
+from models.checkpoint import FOLDER, load_player
+from train.config import RunConfig, from_document
+from train.piece_values.outcome import estimate_values
+from train.piece_values.positions import collect_positions
+from train.piece_values.report import Report
+from train.players import CONFIG
+from train.provenance import provenance
+from train.shards import GameRecord, read_shard
+
+REPLAY_FOLDER = "replay"
+SHARDS = "shards"
+"""Key of a checkpoint's state that lists the run's committed shards, each a `ShardInfo` as a mapping."""
+Progress = Callable[[int, int], None]
+
+
+def measure_games(
+    game: CompiledGame,
+    records: Iterable[GameRecord],
+    config: RunConfig,
+    *,
+    seed: int | None = None,
+    progress: Progress | None = None,
+) -> Report:
+    """Estimate piece values from games.
+
+    Args:
+        game: whose games they are.
+        records: games; those cut short are left out and counted.
+        config: of the run that made them; its `piece_values` section says how.
+        seed: of the bootstrap; None is the run's.
+        progress: called with resamples done and wanted.
+
+    Raises:
+        InsufficientData: too little for any value.
+    """
+    settings = config.piece_values
+    bootstrap_seed = config.seed if seed is None else seed
+    positions = collect_positions(game, records, quiet_only=settings.quiet_only)
+    values = estimate_values(positions, settings=settings, seed=bootstrap_seed, progress=progress)
+    seeds = {"run": config.seed, "bootstrap": bootstrap_seed}
+    basis = provenance(game.variant, config_hash=config.config_hash(), seeds=seeds)
+    return Report(values, game.variant, {**basis, "settings": settings.model_dump()})
+
+
+@dataclass(frozen=True)
+class StoredGames:
+    """The committed games of a run.
+
+    Attributes:
+        game: whose games they are.
+        records: read from disk as they are iterated; for one use.
+        config: of the run.
+        run_dir: its folder.
+    """
+
+    game: CompiledGame
+    records: Iterator[GameRecord]
+    config: RunConfig
+    run_dir: Path
+
+
+def load_games(path: Path, *, resamples: int | None = None) -> StoredGames:
+    """Open the games that a run has committed.
+
+    Args:
+        path: folder of a run, or of one of its checkpoints: then the games up to it.
+        resamples: takes the place of the config's `piece_values.bootstrap`.
+
+    Raises:
+        FileNotFoundError: there is no checkpoint.
+        CorruptFile, CheckpointMismatch: see `load_player`, and `read_shard` while the games are read.
+    """
+    _, variant, state = load_player(path)
+    config = from_document(state[CONFIG], f"{path}: config")
+    if resamples is not None:
+        section = config.piece_values.model_copy(update={"bootstrap": resamples})
+        config = config.model_copy(update={"piece_values": section})
+    run_dir = path if (path / FOLDER).is_dir() else path.resolve().parents[1]
+    game = engine_for(variant)
+    return StoredGames(game, _read(run_dir / REPLAY_FOLDER, game, state[SHARDS]), config, run_dir)
+
+
+def _read(folder: Path, game: CompiledGame, shards: list[dict[str, Any]]) -> Iterator[GameRecord]:
+    for shard in shards:
+        yield from read_shard(folder / shard["name"], game, sha256=shard["sha256"])

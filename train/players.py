@@ -1,0 +1,139 @@
+"""Players by the name that a command line or config gives them.
+
+`random`; the folder of a run (its newest checkpoint) or of one checkpoint; `untrained:RUN`, the same run
+before it learned anything (its checkpoint 0).
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+
+from envs import Variant
+from train.arena import Player
+from train.baselines import RandomPlayer
+from train.config import RunConfig, from_document
+from train.search import SearchPlayer, SearchSettings
+
+BASELINES: dict[str, Callable[[], Player]] = {"random": RandomPlayer}
+UNTRAINED = "untrained:"
+CONFIG = "config"
+"""Key of a checkpoint's state that holds the resolved config."""
+
+
+class UnknownPlayer(ValueError):
+    """A text that names no player."""
+
+
+@dataclass(frozen=True)
+class Contestant:
+    """A player, and what its name implies.
+
+    Attributes:
+        player: the player.
+        variant: the game that it was trained on; None if it plays any.
+        config: of its run; None without a run.
+        checkpoint: the folder that it was loaded from; None without one.
+    """
+
+    player: Player
+    variant: Variant | None = None
+    config: RunConfig | None = None
+    checkpoint: Path | None = None
+
+
+def make_player(text: str, *, simulations: int) -> Contestant:
+    """Make the player that a text names.
+
+    Args:
+        text: see the module's docstring.
+        simulations: per move, for players that search.
+
+    Raises:
+        UnknownPlayer: the text names neither a baseline nor a folder with checkpoints.
+        CorruptFile, CheckpointMismatch: see `models.checkpoint.load_player`.
+    """
+    if text in BASELINES:
+        return Contestant(find_opponent(text))
+    folder = Path(text.removeprefix(UNTRAINED))
+    if not folder.is_dir():
+        near = get_close_matches(text, BASELINES, n=1)
+        hint = (
+            f", did you mean '{near[0]}'?"
+            if near
+            else f": no baseline ({', '.join(BASELINES)}) and no folder"
+        )
+        raise UnknownPlayer(f"player '{text}' is not known{hint}")
+    return _load(_first_checkpoint(folder) if text.startswith(UNTRAINED) else folder, text, simulations)
+
+
+def find_opponent(name: str) -> Player:
+    """Return a baseline by its name.
+
+    Raises:
+        UnknownPlayer: there is none of that name.
+    """
+    if name not in BASELINES:
+        raise _unknown(name, "a baseline")
+    return BASELINES[name]()
+
+
+def common_variant(contestants: list[Contestant], given: Variant | None) -> Variant:
+    """Return the one game that all contestants can play.
+
+    Args:
+        contestants: the players of a match.
+        given: the game asked for; None takes it from the players.
+
+    Raises:
+        UnknownPlayer: no game is known, or a player was trained on other rules.
+    """
+    trained = [contestant.variant for contestant in contestants if contestant.variant]
+    variant = given or (trained[0] if trained else None)
+    if variant is None:
+        raise UnknownPlayer("these players play any game: say which one")
+    for contestant in contestants:
+        if contestant.variant and contestant.variant.rules_hash != variant.rules_hash:
+            own = contestant.variant
+            raise UnknownPlayer(
+                f"player '{contestant.player.name}' was trained on {describe(own)} ({own.rules_hash[:12]}), "
+                f"not on {describe(variant)} ({variant.rules_hash[:12]})"
+            )
+    return variant
+
+
+def describe(variant: Variant) -> str:
+    """Return a game's name with the options that are on, `asylum+friendly_fire`."""
+    return "+".join([variant.name, *(option for option, is_on in variant.options.items() if is_on)])
+
+
+def _unknown(text: str, expected: str) -> UnknownPlayer:
+    near = get_close_matches(text, BASELINES, n=1)
+    hint = f", did you mean '{near[0]}'?" if near else f"; the baselines are: {', '.join(BASELINES)}"
+    return UnknownPlayer(f"player '{text}': expected {expected}{hint}")
+
+
+def _first_checkpoint(run_dir: Path) -> Path:
+    from models.checkpoint import checkpoint_paths
+
+    paths = checkpoint_paths(run_dir)
+    if not paths or int(paths[-1].name) != 0:
+        raise UnknownPlayer(f"{run_dir}: no checkpoint 0, which holds the untrained weights")
+    return paths[-1]
+
+
+def _load(folder: Path, name: str, simulations: int) -> Contestant:
+    from models.checkpoint import load_player
+    from models.evaluator import make_evaluator
+
+    try:
+        network, variant, state = load_player(folder)
+    except FileNotFoundError as error:
+        raise UnknownPlayer(str(error)) from None
+    config = from_document(state[CONFIG], f"{folder}: config")
+    knobs = config.search
+    settings = SearchSettings(knobs.max_considered_actions, knobs.c_visit, knobs.c_scale)
+    player = SearchPlayer(
+        make_evaluator(network), num_simulations=simulations, name=f"{name}@{simulations}", settings=settings
+    )
+    return Contestant(player, variant, config, folder)

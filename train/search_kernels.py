@@ -1,0 +1,379 @@
+"""Compiled search trees: selection, expansion and backup for many games in lockstep.
+
+Dims: B lanes (one tree each), N nodes a tree, E edges a tree, W words a state row. Values `q` belong to the player to
+move at the node that owns the edge and lie in [-1, 1]; the completed Q-values of the Gumbel rule are mapped to [0, 1].
+Source: Danihelka et al. 2022, "Policy improvement by planning with Gumbel": sequential halving at the root (section
+3), completed Q-values (4, eq. 10; appendix D, eq. 33 for the mixed value), deterministic selection inside (5, eq. 14).
+
+`tree` is a tuple of flat arrays, node n of lane l at `l * N + n`, edge e of lane l at `l * E + e`:
+    0 rows uint64 [B * N * W], 1 the same as bytes, 2 parent int32, 3 parent_edge int32, 4 first_edge int32,
+    5 num_edges int32, 6 raw_value float32 (of the network, or of a finished game), 7 finished uint8,
+    8 edge_move uint64, 9 edge_logit float32, 10 edge_prior float32, 11 edge_visits int32, 12 edge_value float32 (sum),
+    13 edge_child int32 (UNVISITED before expansion), 14 edge_gumbel float32 (root edges only),
+    15 num_nodes int32 [B], 16 edges_used int32 [B], 17 simulations int32 [B], 18 budgets int32 [B],
+    19 plan int32 [B] (offset of the lane's visits in `schedule`), 20 histories uint64 [B * HISTORY_LENGTH], 21 leaf int32 [B] (awaiting evaluation),
+    22 evaluations int64 [B], 23 depths int64 [B] (sum over the evaluations)
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from envs import layout
+from envs.jit import njit
+from envs.kernels import (
+    CHECKMATE,
+    HALF,
+    SCEPTER,
+    U1,
+    U16,
+    U,
+    generate,
+    make,
+    verdict,
+)
+
+ROOT = 0
+UNVISITED = -1
+NO_LEAF = -1
+FINISHED = -2
+_LOWEST = np.float32(-3.0e38)
+
+
+@njit
+def plant(tab, tree, lane, row, history, budget, scratch):
+    """Make a lane's tree a bare root, awaiting its evaluation; `row` is uint64 [W], `history` uint64 [HISTORY].
+
+    Returns the number of legal moves.
+    """
+    rows, s8 = tree[0], tree[1]
+    words = len(row)
+    num_nodes_cap = len(rows) // (len(tree[15]) * words)
+    base = lane * num_nodes_cap * words
+    for i in range(words):
+        rows[base + i] = row[i]
+    for i in range(layout.HISTORY_LENGTH):
+        tree[20][lane * layout.HISTORY_LENGTH + i] = history[i]
+    node = lane * num_nodes_cap
+    edges_cap = len(tree[8]) // len(tree[15])
+    packed = generate(tab, s8, rows, U(base), scratch, tree[8], U(lane * edges_cap))
+    tree[2][node] = UNVISITED
+    tree[3][node] = UNVISITED
+    tree[4][node] = 0
+    tree[5][node] = np.int32(packed >> U1)
+    tree[7][node] = 0
+    tree[15][lane] = 1
+    tree[16][lane] = np.int32(packed >> U1)
+    tree[17][lane] = 0
+    tree[18][lane] = budget
+    tree[21][lane] = ROOT
+    return np.int64(packed >> U1)
+
+
+@njit
+def weigh(tree, e0, n, raw, settings, out):
+    """Write `logit + sigma(completed q)` of edges `e0 .. e0 + n` to `out` (float32).
+
+    Returns:
+        Visits of the edges in all and the most visits of any.
+    """
+    c_visit, c_scale = settings[0], settings[1]
+    logits, priors, visits, values = tree[9], tree[10], tree[11], tree[12]
+    total = 0
+    most = 0
+    prior_sum = np.float32(0.0)
+    weighted = np.float32(0.0)
+    for i in range(e0, e0 + n):
+        v = visits[i]
+        if v > 0:
+            total += v
+            most = max(most, v)
+            prior_sum += priors[i]
+            weighted += priors[i] * values[i] / np.float32(v)
+    mixed = raw
+    if total > 0 and prior_sum > 0:
+        mixed = (raw + np.float32(total) * weighted / prior_sum) / np.float32(1 + total)
+    scale = np.float32(0.5) * (c_visit + np.float32(most)) * c_scale
+    for i in range(n):
+        v = visits[e0 + i]
+        q = values[e0 + i] / np.float32(v) if v > 0 else mixed
+        out[i] = logits[e0 + i] + scale * (q + np.float32(1.0))
+    return total, most
+
+
+@njit
+def improve(out, n):
+    """Turn scores into probabilities in place: the improved policy."""
+    top = _LOWEST
+    for i in range(n):
+        top = max(top, out[i])
+    total = np.float32(0.0)
+    for i in range(n):
+        out[i] = np.exp(out[i] - top)
+        total += out[i]
+    for i in range(n):
+        out[i] /= total
+
+
+@njit
+def pick_root_edge(tree, e0, n, raw, target, settings, buffer):
+    """Return the root edge that sequential halving visits next: the best score among those with `target` visits."""
+    weigh(tree, e0, n, raw, settings, buffer)
+    best = -1
+    best_score = _LOWEST
+    for i in range(n):
+        score = buffer[i] + tree[14][e0 + i]
+        if tree[11][e0 + i] == target and (best < 0 or score > best_score):
+            best = i
+            best_score = score
+    return e0 + best
+
+
+@njit
+def pick_inner_edge(tree, e0, n, raw, settings, buffer):
+    """Return the edge whose visits lag most behind the improved policy."""
+    total, most = weigh(tree, e0, n, raw, settings, buffer)
+    if total > 0:
+        improve(buffer, n)
+    best = 0
+    best_score = _LOWEST
+    for i in range(n):
+        score = buffer[i]
+        if total > 0:
+            score -= np.float32(tree[11][e0 + i]) / np.float32(1 + total)
+        if score > best_score:
+            best = i
+            best_score = score
+    return e0 + best
+
+
+@njit
+def back_up(tree, node, value, node0, edge0):
+    """Add a leaf's value, seen by its player to move, to every edge on the way to the root; return its depth."""
+    depth = 0
+    while node != ROOT:
+        depth += 1
+        value = -value
+        edge = edge0 + tree[3][node0 + node]
+        tree[11][edge] += 1
+        tree[12][edge] += value
+        node = tree[2][node0 + node]
+    return depth
+
+
+@njit
+def count_repetitions(tree, lane, node, node0, words):
+    """Return how often the position of a new node has occurred before, on its path and in the game, at most 2."""
+    rows = tree[0]
+    key = rows[(node0 + node) * words]
+    clock = np.int64(rows[(node0 + node) * words + 2] & HALF)
+    found = 0
+    back = 0
+    ancestor = node
+    while ancestor != ROOT and found < 2:
+        ancestor = tree[2][node0 + ancestor]
+        back += 1
+        if back > clock:
+            return found
+        if back >= 4 and rows[(node0 + ancestor) * words] == key:
+            found += 1
+    root_clock = np.int64(rows[node0 * words + 2] & HALF)
+    history = lane * layout.HISTORY_LENGTH
+    while back < clock and found < 2:
+        back += 1
+        root_clock -= 1
+        if back >= 4 and root_clock < layout.HISTORY_LENGTH and tree[20][history + root_clock] == key:
+            found += 1
+    return found
+
+
+@njit
+def expand(tab, zob, tree, lane, node, edge, scratch):
+    """Make the child of an edge; its value is set when the game is over there. Returns the child's number."""
+    rows, s8 = tree[0], tree[1]
+    lanes = len(tree[15])
+    words = np.int64(tab[layout.T_WORDS])
+    node0 = lane * (len(rows) // (lanes * words))
+    edge0 = lane * (len(tree[8]) // lanes)
+    child = tree[15][lane]
+    tree[15][lane] += 1
+    source = (node0 + node) * words
+    target = (node0 + child) * words
+    for i in range(words):
+        rows[target + i] = rows[source + i]
+    make(tab, zob, s8, rows, U(target), tree[8][edge])
+    tree[2][node0 + child] = node
+    tree[3][node0 + child] = edge - edge0
+    tree[13][edge] = child
+    s8[target * 8 + layout.REPETITIONS] = count_repetitions(tree, lane, child, node0, words)
+    used = tree[16][lane]
+    packed = generate(tab, s8, rows, U(target), scratch, tree[8], U(edge0 + used))
+    num_moves = packed >> U1
+    ended = verdict(tab, s8, rows, U(target), num_moves, packed & U1)
+    tree[4][node0 + child] = used
+    if ended:
+        tree[5][node0 + child] = 0
+        tree[7][node0 + child] = 1
+        lost = ended == CHECKMATE or ended == SCEPTER
+        tree[6][node0 + child] = np.float32(-1.0) if lost else np.float32(0.0)
+    else:
+        tree[5][node0 + child] = np.int32(num_moves)
+        tree[7][node0 + child] = 0
+        tree[16][lane] = used + np.int32(num_moves)
+    return child
+
+
+@njit
+def select_leaf(tab, zob, tree, lane, schedule, settings, buffer, scratch):
+    """Run a lane's simulations until one needs the network.
+
+    Simulations that end in a finished game are backed up at once.
+
+    Args:
+        schedule: int32, visits that the root edge of each simulation must have (`halving_visits`), from the lane's
+            plan on.
+
+    Returns:
+        The leaf to evaluate, or `FINISHED` when the budget is used up.
+    """
+    lanes = len(tree[15])
+    words = np.int64(tab[layout.T_WORDS])
+    node0 = lane * (len(tree[0]) // (lanes * words))
+    edge0 = lane * (len(tree[8]) // lanes)
+    while tree[17][lane] < tree[18][lane]:
+        node = ROOT
+        while True:
+            e0 = edge0 + tree[4][node0 + node]
+            n = tree[5][node0 + node]
+            raw = tree[6][node0 + node]
+            if node == ROOT:
+                wanted = schedule[tree[19][lane] + tree[17][lane]]
+                edge = pick_root_edge(tree, e0, n, raw, wanted, settings, buffer)
+            else:
+                edge = pick_inner_edge(tree, e0, n, raw, settings, buffer)
+            child = tree[13][edge]
+            if child == UNVISITED:
+                child = expand(tab, zob, tree, lane, node, edge, scratch)
+                if not tree[7][node0 + child]:
+                    return child
+            if tree[7][node0 + child]:
+                tree[17][lane] += 1
+                back_up(tree, child, tree[6][node0 + child], node0, edge0)
+                break
+            node = child
+    return FINISHED
+
+
+@njit
+def select_leaves(tab, zob, tree, lanes, schedule, settings, buffer, scratch, leaf_rows, leaf_actions):
+    """Select one leaf in each given lane and lay out what the evaluator needs.
+
+    Args:
+        lanes: int64 [n].
+        leaf_rows: uint64 [n * W], receives the rows of the leaves of lanes that are not finished, in order.
+        leaf_actions: int32, receives their legal actions, `widest` each, padded with -1.
+
+    Returns:
+        How many leaves need the network, and the most legal actions of any.
+    """
+    words = np.int64(tab[layout.T_WORDS])
+    num_lanes = len(tree[15])
+    nodes_cap = len(tree[0]) // (num_lanes * words)
+    edges_cap = len(tree[8]) // num_lanes
+    widest = 0
+    for k in range(len(lanes)):
+        lane = lanes[k]
+        if tree[21][lane] == NO_LEAF:
+            tree[21][lane] = select_leaf(tab, zob, tree, lane, schedule, settings, buffer, scratch)
+        if tree[21][lane] != FINISHED:
+            widest = max(widest, tree[5][lane * nodes_cap + tree[21][lane]])
+    count = 0
+    for k in range(len(lanes)):
+        lane = lanes[k]
+        leaf = tree[21][lane]
+        if leaf == FINISHED:
+            continue
+        node = lane * nodes_cap + leaf
+        n = tree[5][node]
+        e0 = lane * edges_cap + tree[4][node]
+        for i in range(words):
+            leaf_rows[count * words + i] = tree[0][node * words + i]
+        for i in range(n):
+            leaf_actions[count * widest + i] = np.int32((tree[8][e0 + i] >> U16) & HALF)
+        for i in range(n, widest):
+            leaf_actions[count * widest + i] = -1
+        count += 1
+    return count, widest
+
+
+@njit
+def receive(tab, tree, lanes, logits, values):
+    """Give the evaluations of the awaited leaves to their lanes, in the order of `select_leaves`, and back up.
+
+    Args:
+        logits: float32 [n, M].
+        values: float32 [n], expected results of the players to move.
+    """
+    words = np.int64(tab[layout.T_WORDS])
+    num_lanes = len(tree[15])
+    nodes_cap = len(tree[0]) // (num_lanes * words)
+    edges_cap = len(tree[8]) // num_lanes
+    k = 0
+    for j in range(len(lanes)):
+        lane = lanes[j]
+        leaf = tree[21][lane]
+        if leaf == FINISHED:
+            continue
+        node0 = lane * nodes_cap
+        n = tree[5][node0 + leaf]
+        e0 = lane * edges_cap + tree[4][node0 + leaf]
+        top = _LOWEST
+        for i in range(n):
+            top = max(top, logits[k, i])
+        total = np.float32(0.0)
+        for i in range(n):
+            tree[9][e0 + i] = logits[k, i] - top
+            tree[10][e0 + i] = np.exp(logits[k, i] - top)
+            total += tree[10][e0 + i]
+            tree[11][e0 + i] = 0
+            tree[12][e0 + i] = np.float32(0.0)
+            tree[13][e0 + i] = UNVISITED
+        for i in range(n):
+            tree[10][e0 + i] /= total
+        tree[6][node0 + leaf] = values[k]
+        tree[22][lane] += 1
+        if leaf != ROOT:
+            tree[17][lane] += 1
+            tree[23][lane] += back_up(tree, leaf, values[k], node0, lane * edges_cap)
+        tree[21][lane] = NO_LEAF
+        k += 1
+
+
+@njit
+def conclude(tree, lane, settings, policy):
+    """Return a finished search's move and value, and write its improved policy.
+
+    Args:
+        policy: float32 [M], receives the improved policy over the root's legal moves in their order, without Gumbel
+            noise: the training target.
+
+    Returns:
+        The index of the chosen root edge among the legal moves (most visits, ties by the Gumbel score), and the
+        root's value: the network's own and the searched ones, mixed as in completed Q-values.
+    """
+    num_lanes = len(tree[15])
+    node = lane * (len(tree[2]) // num_lanes)
+    e0 = lane * (len(tree[8]) // num_lanes) + tree[4][node]
+    n = tree[5][node]
+    total, most = weigh(tree, e0, n, tree[6][node], settings, policy)
+    best = 0
+    best_score = _LOWEST
+    summed = tree[6][node]
+    for i in range(n):
+        score = policy[i] + tree[14][e0 + i]
+        summed += tree[12][e0 + i]
+        if tree[11][e0 + i] == most and score > best_score:
+            best = i
+            best_score = score
+    improve(policy, n)
+    return best, summed / np.float32(1 + total)

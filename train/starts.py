@@ -1,0 +1,57 @@
+"""Start positions of self-play games: the array, and the array with random material odds.
+
+Odds make early decisive games and unbiased data for piece values: what each side lacks is drawn at random, not chosen
+by a player.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from envs import CompiledGame, InvalidFen, Position, read_fen
+from envs.notation import EMPTY, FenFields, format_fields, parse_fields, piece_code
+from envs.variant import BLACK, WHITE
+
+MOST_REMOVED_SHARE = 0.7
+"""The share of both sides' pieces that may be taken off at most, on average."""
+MAX_TRIES = 100
+
+
+def odds_start(game: CompiledGame, rng: np.random.Generator) -> str:
+    """Return a start position with random pieces taken off.
+
+    One share of removal is drawn, uniform up to `MOST_REMOVED_SHARE`; then each piece but the royals is removed with
+    that chance, so that the sides differ by chance. Rights to castle with a removed partner go too.
+
+    Args:
+        game: The game.
+        rng: Consumed.
+
+    Returns:
+        The FEN of a position in which the game goes on.
+
+    Raises:
+        RuntimeError: No such position was found, which a sane start array makes all but impossible.
+    """
+    fields = parse_fields(game.variant, game.variant.start_fen)
+    royals = [piece_code(game.variant.royal, side) for side in (WHITE, BLACK)]
+    removable = np.flatnonzero((fields.board != EMPTY) & ~np.isin(fields.board, royals))
+    for _ in range(MAX_TRIES):
+        share = rng.uniform(0.0, MOST_REMOVED_SHARE)
+        board = fields.board.copy()
+        board[removable[rng.random(len(removable)) < share]] = EMPTY
+        rights = tuple(right and castling is not None and board[castling.partner_from] != EMPTY
+                       for right, castling in zip(fields.rights, game.variant.castlings, strict=True))
+        white_k, white_q, black_k, black_q = rights
+        fen = format_fields(game.variant, FenFields(board, fields.to_play, (white_k, white_q, black_k, black_q), (), 0, 1))
+        if _goes_on(game, fen):
+            return fen
+    raise RuntimeError(f"no playable odds start in {MAX_TRIES} tries for {game.variant.name}")
+
+
+def _goes_on(game: CompiledGame, fen: str) -> bool:
+    try:
+        read_fen(game, fen)
+    except InvalidFen:
+        return False
+    return Position(game.variant, fen).outcome() is None
