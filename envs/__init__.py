@@ -17,11 +17,12 @@ from envs.rows import (
 )
 from envs.tables import CompiledGame
 from envs.termination import Outcome, Termination
-from envs.variant import Variant, list_variants, load_variant
+from envs.variant import Variant
+from envs.variant_loader import list_variants, load_variant, variant_from_document
 from envs.vector_env import VectorEnv
 
 __all__ = [
     "CompiledGame", "IllegalAction", "InvalidFen", "InvalidVariant", "Outcome", "Position", "Termination", "Variant",
     "VectorEnv", "boards", "engine_for", "legal_actions", "list_variants", "load_variant", "observe", "piece_counts",
-    "read_fen", "replay_actions", "to_play",
+    "read_fen", "replay_actions", "to_play", "variant_from_document",
 ]  # fmt: skip

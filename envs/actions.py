@@ -19,6 +19,7 @@ import numpy.typing as npt
 
 from envs.betza import Ray
 from envs.variant import BLACK, WHITE, Variant
+from envs.variant_loader import variant_from_document
 
 ENCODING_VERSION = 1
 NO_PROMOTION = -1
@@ -127,7 +128,7 @@ def encode_actions(variant: Variant) -> ActionEncoding:
     settings = [{}, *({name: True} for name in variant.options), {name: True for name in variant.options}]
     triples: set[MoveTriple] = set()
     for options in settings:
-        triples.update(_geometric_moves(Variant.from_document(variant.document, options, name=variant.name)))
+        triples.update(_geometric_moves(variant_from_document(variant.document, options, name=variant.name)))
     board = variant.board
 
     def plane_key(triple: MoveTriple) -> tuple[int, int, int]:

@@ -1,8 +1,8 @@
 """The rules of a game in plain words, made from the resolved rules, so that they say what the engine plays.
 
 A rule sheet is a list of sections; a section is a list of entries of a few sentences. Nothing here is written
-for one game: pieces are worded from their rays (`move_words`), everything else from the fields of `Variant`. What an
-option changes is the difference between two rule sheets.
+for one game: pieces are worded from their rays (`move_words`), everything else from the fields of `Variant`.
+What an option changes is the difference between two rule sheets.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from envs.move_words import fire_sentences, listed, movement_sentence, ray_groups, spelled
 from envs.notation import SIDE_NAMES
 from envs.variant import BLACK, WHITE, Castling, Variant
+from envs.variant_loader import variant_from_document
 
 WINGS = ("kingside", "queenside")
 MOVES_IN_GENERAL = (
@@ -89,7 +90,7 @@ def option_changes(variant: Variant) -> tuple[OptionChange, ...]:
     here = _flat(variant)
     for name, is_on in variant.options.items():
         options = {**variant.options, name: not is_on}
-        there = _flat(Variant.from_document(variant.document, options, name=variant.name))
+        there = _flat(variant_from_document(variant.document, options, name=variant.name))
         removed, added = [], []
         for tag, first, last, start, end in difflib.SequenceMatcher(None, here, there, False).get_opcodes():
             if tag != "equal":

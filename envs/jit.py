@@ -59,7 +59,7 @@ os.environ["NUMBA_CACHE_DIR"] = str(CACHE_DIR)
 
 import numba  # noqa: E402
 
-numba.config.CACHE_DIR = str(CACHE_DIR)
+setattr(numba.config, "CACHE_DIR", str(CACHE_DIR))  # noqa: B010 - its stubs do not know the name
 
 
 def njit(function: Callable[..., Any]) -> Callable[..., Any]:

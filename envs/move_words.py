@@ -18,7 +18,7 @@ DIAGONAL: dict[Step, str] = {
     (-1, 1): "forward to the left", (1, 1): "forward to the right",
     (-1, -1): "backward to the left", (1, -1): "backward to the right",
 }  # fmt: skip
-LEAPERS = {(2, 1): "a knight", (3, 1): "a camel", (3, 2): "a zebra"}
+LEAPERS = {(2, 1): "knight", (3, 1): "camel", (3, 2): "zebra"}
 NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 
 
@@ -81,21 +81,27 @@ def _slide(group: RayGroup) -> str:
 
 def _leap(group: RayGroup) -> str:
     long, short = group.length
-    straight = f"exactly {spelled(long)} squares {_directions(group)}"
-    across = f"{spelled(long)} squares by {spelled(short)}"
-    oblique = f"like {LEAPERS[long, short]} ({across})" if (long, short) in LEAPERS else across
-    if short and len(group.steps) < 8:
-        oblique += f", only {listed(sorted(_oblique(step) for step in group.steps), 'or')}"
-    where = oblique if short else straight
-    if group.kind.reach == 1:
-        return f"leaps {where}, over anything"
-    times = (
-        "any number of times" if group.kind.reach == UNLIMITED else f"up to {spelled(group.kind.reach)} times"
-    )
+    reach = group.kind.reach
+    size = f"({spelled(long)} squares by {spelled(short)}{_limits(group)})"
+    if reach == 1:
+        how = f"like a {LEAPERS[long, short]} {size}" if short else f"exactly {_straight(group)}"
+        return f"leaps {how}, over anything"
+    leaps = f"the leap of a {LEAPERS[long, short]} {size}" if short else f"leaps of exactly {_straight(group)}"
+    times = "any number of times" if reach == UNLIMITED else f"up to {spelled(reach)} times"
     stop = "; what stands between is jumped"
     if group.kind.capture:
         stop += ", and the last leap may capture" if group.kind.quiet else ", and the last leap captures"
-    return f"repeats leaps of {where} in one direction, {times}, while the landing squares are empty{stop}"
+    return f"repeats {leaps} in one direction, {times}, while the landing squares are empty{stop}"
+
+
+def _straight(group: RayGroup) -> str:
+    return f"{spelled(group.length[0])} squares {_directions(group)}"
+
+
+def _limits(group: RayGroup) -> str:
+    if len(group.steps) == 8:
+        return ""
+    return f", only {listed((_oblique(step) for step in sorted(group.steps, reverse=True)), 'or')}"
 
 
 def _jump_over(group: RayGroup) -> str:
@@ -140,10 +146,10 @@ def _direction_words(units: set[Step], table: dict[Step, str], whole: str) -> st
 
 
 def fire_sentences(piece: PieceType, royal: str) -> list[str]:
-    """Return what a piece that fires through others may do on its slides; `royal` is the name of the royal."""
+    """Return what a piece that fires through others may do on its slides; `royal` is the royal's name."""
     sentences = [
-        "It may fire through the first enemy it meets on a slide: that piece is captured, and it goes on over "
-        "empty squares to stop on any of them or on a second enemy, which is captured too.",
+        "It may fire through the first enemy it meets on a slide: that piece is captured, and it goes on "
+        "over empty squares to stop on any of them or on a second enemy, which is captured too.",
         "It may also stop on the first enemy, as any slider does.",
         "It never passes a second piece.",
     ]
@@ -155,8 +161,8 @@ def fire_sentences(piece: PieceType, royal: str) -> list[str]:
         ]
     return [
         *sentences,
-        f"It may fire through a friend likewise, but not through its own {royal}: the friend is captured, and "
-        f"it may stop on an empty square, on an enemy or on a second friend, the {royal} excepted, and "
+        f"It may fire through a friend likewise, but not through its own {royal}: the friend is captured, "
+        f"and it may stop on an empty square, on an enemy or on a second friend, the {royal} excepted, and "
         "captures what stands there.",
         "It never stops on the first friend, nor on a friend after an enemy.",
         f"So it attacks through one piece of either side, not through its own {royal}; two pieces between "

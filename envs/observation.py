@@ -1,8 +1,8 @@
 """The observation planes of a game: what each one means, in order.
 
 Dims: C planes, H x W grid. `kernels.observe` writes the planes; this module names them. A plane is float32
-[H, W], seen by the side to move: row 0 is the rank nearest to it, column 0 is the first file for both sides. Cells
-that are not part of the board are 0 in every plane. There is no move history.
+[H, W], seen by the side to move: row 0 is the rank nearest to it, column 0 is the first file for both sides.
+Cells that are not part of the board are 0 in every plane. There is no move history.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from envs.tables import is_colour_symmetric
 from envs.variant import Variant
 
 OBSERVATION_VERSION = 1
+"""Counted up whenever the order or the meaning of the planes changes."""
 PERSPECTIVES = (("own", "the side to move"), ("enemy", "the other side"))
 WINGS = ("kingside", "queenside")
 WHOLE_BOARD = "on every square"
@@ -64,10 +65,10 @@ def observation_planes(variant: Variant) -> tuple[ObservationPlane, ...]:
 
 
 def observation_hash(variant: Variant) -> str:
-    """Return a SHA-256 of the planes' order and meaning and of the grid's size."""
-    planes = [[plane.name, plane.meaning] for plane in observation_planes(variant)]
-    text = json.dumps([OBSERVATION_VERSION, variant.board.ranks, variant.board.files, planes])
-    return hashlib.sha256(text.encode()).hexdigest()
+    """Return a SHA-256 of what decides the planes: version, grid, piece letters, colour plane."""
+    letters = "".join(piece.letter for piece in variant.piece_types)
+    parts = (variant.board.ranks, variant.board.files, letters, is_colour_symmetric(variant))
+    return hashlib.sha256(json.dumps([OBSERVATION_VERSION, *parts]).encode()).hexdigest()
 
 
 def observation_table(variant: Variant) -> str:

@@ -15,7 +15,8 @@ from envs.notation import NO_PROMOTION, format_move, parse_move
 from envs.rows import engine_for, format_fen, outcome_of, read_fen, thread_scratch, warm_up
 from envs.tables import CompiledGame
 from envs.termination import Outcome, Termination
-from envs.variant import Variant, load_variant
+from envs.variant import Variant
+from envs.variant_loader import load_variant
 
 _ROW = np.uint64(0)
 _DECISIVE = (Termination.CHECKMATE.value, Termination.SCEPTER.value)

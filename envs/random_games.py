@@ -48,7 +48,7 @@ class RandomGames:
 
 
 def play_random_games(
-    variant: Variant, games: int, *, seed: int = 0, on_finished: Callable[[int], None] = lambda count: None
+    variant: Variant, games: int, *, seed: int = 0, on_progress: Callable[[int], None] = lambda done: None
 ) -> RandomGames:
     """Play games of uniformly random legal moves, many side by side.
 
@@ -56,40 +56,33 @@ def play_random_games(
         variant: The game.
         games: G, at least 1.
         seed: The same seed gives the same games.
-        on_finished: Called with the number of games that have ended since the last call.
+        on_progress: Told how many games have ended so far.
 
     Returns:
-        All G games, so that short ones are not favoured.
+        All G games, each played to its end, so that short ones are not favoured.
     """
     if games < 1:
         raise ValueError(f"games: expected at least 1, got {games}")
     rng = np.random.default_rng(seed)
-    batches = [
-        _play_batch(variant, min(MAX_LANES, games - first), rng, on_finished)
-        for first in range(0, games, MAX_LANES)
-    ]
-    total_moves = sum(moves for _, moves in batches)
-    plies = np.concatenate([env.plies for env, _ in batches])
+    played = []
+    for first in range(0, games, MAX_LANES):
+        env = VectorEnv(variant, min(MAX_LANES, games - first))
+        env.rng = rng
+        played.append((env, _play(env, first, on_progress)))
+    plies = np.concatenate([env.plies for env, _ in played])
     return RandomGames(
-        terminations=np.concatenate([env.terminations for env, _ in batches]),
-        white_score=np.concatenate([env.white_score for env, _ in batches]),
+        terminations=np.concatenate([env.terminations for env, _ in played]),
+        white_score=np.concatenate([env.white_score for env, _ in played]),
         plies=plies,
-        mean_legal_moves=total_moves / max(1, int(plies.sum())),
+        mean_legal_moves=sum(moves for _, moves in played) / max(1, int(plies.sum())),
     )
 
 
-def _play_batch(
-    variant: Variant, lanes: int, rng: np.random.Generator, on_finished: Callable[[int], None]
-) -> tuple[VectorEnv, int]:
-    """Play one game in each lane; return the lanes and the sum of legal moves over their positions."""
-    env = VectorEnv(variant, lanes)
-    env.rng = rng
-    legal_moves, running = 0, lanes
-    while running:
+def _play(env: VectorEnv, played_before: int, on_progress: Callable[[int], None]) -> int:
+    """Play every lane to its end; return the sum of legal moves over all positions that were moved from."""
+    legal_moves = 0
+    while not env.over.all():
         legal_moves += int(env.legal_counts.sum())
         env.step(env.sample_actions())
-        still = int((~env.over).sum())
-        if still < running:
-            on_finished(running - still)
-        running = still
-    return env, legal_moves
+        on_progress(played_before + int(env.over.sum()))
+    return legal_moves

@@ -15,7 +15,7 @@ from envs import kernels, layout
 from envs.errors import IllegalAction, InvalidFen
 from envs.jit import announce_compilation, mark_compiled
 from envs.layout import U8Array, U64Array
-from envs.notation import FenFields, format_fields, parse_fields
+from envs.notation import MAX_FULLMOVE_NUMBER, FenFields, format_fields, parse_fields
 from envs.tables import CompiledGame, compile_game
 from envs.termination import Outcome, Termination
 from envs.variant import BLACK, WHITE, Variant
@@ -83,7 +83,7 @@ def format_fen(game: CompiledGame, row: U64Array) -> str:
         rights=(bool(rights & 1), bool(rights & 2), bool(rights & 4), bool(rights & 8)),
         passed=tuple(sorted(data[layout.EP_SQUARES : layout.EP_SQUARES + count].tolist())),
         halfmove_clock=int(data[layout.CLOCK : layout.CLOCK + 2].view(np.uint16)[0]),
-        fullmove_number=ply // 2 + 1,
+        fullmove_number=min(ply // 2 + 1, MAX_FULLMOVE_NUMBER),
     ))  # fmt: skip
 
 

@@ -1,10 +1,11 @@
 """A strict subset of YAML for variant files and run configs: plain data, one meaning for each text.
 
 Refused, each with line and column: duplicate keys, anchors, aliases, tags, merge keys, directives, several
-documents, keys that are not scalars, numbers out of range. Plain scalars follow YAML 1.2's core schema, narrowed:
-`true` and `false` are booleans, `null`, `~` and nothing are null, decimal integers and floats are numbers (`1e-3`
-too), everything else is a string (`off`, `yes`, `n`, `0x10`, `1_000`, `.inf`, `2020-01-01`). Keys are always
-strings, so a piece may be called `n` or `y`. Source: https://yaml.org/spec/1.2.2/ sections 3.2.1 and 10.3.
+documents, keys that are not scalars, numbers out of range. Plain scalars follow YAML 1.2's core schema,
+narrowed: `true` and `false` are booleans, `null`, `~` and nothing are null, decimal integers and floats are
+numbers (`1e-3` too), everything else is a string (`off`, `yes`, `n`, `0x10`, `1_000`, `.inf`, `2020-01-01`).
+Keys are always strings, so a piece may be called `n` or `y`.
+Source: https://yaml.org/spec/1.2.2/ sections 3.2.1 and 10.3.
 """
 
 import re
@@ -65,8 +66,8 @@ def load_yaml(text: str, where: str) -> tuple[dict[str, Any], Lines]:
         where: name of the file or source, for errors.
 
     Returns:
-        The data (dicts with string keys, lists, str, int, float, bool, None), and the 1-based line of every key
-        path: a mapping's entry has the line of its key, a list's item its own line, the root `()` line 1.
+        The data (dicts with string keys, lists, str, int, float, bool, None), and the 1-based line of every
+        key path: a mapping's entry has the line of its key, a list's item its own line, the root `()` line 1.
 
     Raises:
         InvalidYaml: the text is not in the strict subset, or its top level is not a mapping.

@@ -256,10 +256,9 @@ class _TableBuilder:
 
     def _pawn_entries(self, start: int, to: int, side: int, multi_step: int) -> list[int]:
         assert self.variant.pawns is not None
-        flags = to | bool(multi_step) << layout.ENTRY_MULTI
         if not promotes_on(self.variant, to, side):
-            return [flags | self._action(start, to, side) << 8]
-        return [flags | self._action(start, to, side, target) << 8 | (target + 1) << layout.ENTRY_PROMOTION
+            return [to | self._action(start, to, side) << 8 | bool(multi_step) << layout.ENTRY_MULTI]
+        return [to | self._action(start, to, side, target) << 8 | (target + 1) << layout.ENTRY_PROMOTION
                 for target in self.variant.pawns.promotes_to]
 
     def _attacks(self) -> Iterator[tuple[int, list[int]]]:

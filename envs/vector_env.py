@@ -20,7 +20,8 @@ from envs.notation import NO_PROMOTION, format_move, parse_move
 from envs.rows import engine_for, format_fen, observe, outcome_of, read_fen, thread_scratch, warm_up
 from envs.tables import CompiledGame
 from envs.termination import Outcome
-from envs.variant import BLACK, Variant, load_variant
+from envs.variant import BLACK, Variant
+from envs.variant_loader import load_variant
 
 NO_CAP = 1 << 31
 LaneMask = npt.NDArray[np.bool_]
@@ -112,7 +113,7 @@ class VectorEnv:
     @property
     def terminated(self) -> LaneMask:
         """bool [B], whether the rules have ended the game; a copy."""
-        return self.terminations != 0
+        return np.not_equal(self.terminations, 0)
 
     @property
     def over(self) -> LaneMask:

@@ -230,7 +230,7 @@ def load_player(path: Path) -> tuple[PolicyValueNetwork, Variant, dict[str, Any]
         CorruptFile: see `load_checkpoint`.
         CheckpointMismatch: the stored game, read by this code, has other rules or actions than in training.
     """
-    from envs import Variant, engine_for
+    from envs import engine_for, variant_from_document
 
     is_checkpoint = (path / MANIFEST).exists() or _NAME.fullmatch(path.name) is not None
     checkpoint = load_checkpoint(path) if is_checkpoint and path.is_dir() else load_latest(path)
@@ -238,7 +238,7 @@ def load_player(path: Path) -> tuple[PolicyValueNetwork, Variant, dict[str, Any]
         raise FileNotFoundError(f"{path}: no checkpoint here")
     state = checkpoint.state
     game = state[GAME]
-    variant = Variant.from_document(game["document"], game["options"], name=game["name"])
+    variant = variant_from_document(game["document"], game["options"], name=game["name"])
     cfg = _network_config(state[NETWORK], checkpoint.path)
     network = PolicyValueNetwork(GameSpec.of(engine_for(variant)), cfg)
     check_identity(state, identity(variant, network), str(checkpoint.path))

@@ -22,6 +22,11 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
+def new_app() -> typer.Typer:
+    """Return an app that leaves tracebacks as they are."""
+    return typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+
+
 def with_exit_codes(command: Callable[P, R]) -> Callable[P, R]:
     """Turn errors into a line on stderr and an exit code: 1 failed, 2 usage, 130 interrupted."""
 

@@ -15,7 +15,7 @@ from rich.box import SIMPLE_HEAVY
 from rich.table import Table
 
 from envs import Variant, load_variant
-from scripts.command_line import print_json, stdout_console, with_exit_codes
+from scripts.command_line import new_app, print_json, stdout_console, with_exit_codes
 from train.arena import MatchResult, MatchSettings, difference_interval, play_match
 from train.players import Contestant, common_variant, describe, make_player
 from train.progress import Reporter
@@ -24,7 +24,7 @@ from train.ratings import Interval, elo_interval
 
 DEFAULT_MAX_PLIES = 300
 HEADINGS = ("W / D / L", "score", "95 %", "Elo", "95 %", "cut", "plies", "distinct")
-app = typer.Typer(add_completion=False)
+app = new_app()
 
 
 @app.command()
@@ -88,17 +88,16 @@ def _table(rows: list[list[MatchResult]], game: Variant) -> Table:
     for row in rows:
         for match in row:
             counts = f"{match.wins} / {match.draws} / {match.losses}"
-            numbers = (*_cells(match.score, "{:.3f}"), *_cells(elo_interval(match.score), "{:+.0f}"))
+            numbers = (*_cells(match.score, ".3f"), *_cells(elo_interval(match.score), "+.0f"))
             ending = (str(match.cut_games), f"{match.plies:.0f}", str(match.distinct_games))
             table.add_row(*match.players, counts, *numbers, *ending)
         if len(row) > 1:
-            table.add_row("difference", "", "", *_cells(difference_interval(row[0], row[1]), "{:+.3f}"))
+            table.add_row("difference", "", "", *_cells(difference_interval(row[0], row[1]), "+.3f"))
     return table
 
 
 def _cells(interval: Interval, style: str) -> tuple[str, str]:
-    estimate, low, high = map(style.format, (interval.estimate, interval.low, interval.high))
-    return estimate, f"{low} to {high}"
+    return format(interval.estimate, style), interval.range_text(style)
 
 
 if __name__ == "__main__":

@@ -11,12 +11,13 @@ import typer
 
 sys.path[0] = str(Path(__file__).resolve().parents[1])
 
-from scripts.command_line import print_json, stdout_console, with_exit_codes
-from train.piece_values import load_games, measure_games
+from scripts.command_line import new_app, print_json, stdout_console, with_exit_codes
+from train.piece_values import measure_run
 from train.progress import Reporter
 
+PER_CENT = 100
 METHODS = ("outcome",)
-app = typer.Typer(add_completion=False)
+app = new_app()
 
 
 @app.command()
@@ -37,13 +38,12 @@ def main(
     unknown = [name for name in method.split(",") if name not in METHODS]
     if unknown:
         raise typer.BadParameter(f"method {unknown[0]}: known are {', '.join(METHODS)}")
-    stored = load_games(run, resamples=resamples)
     reporter = Reporter()
-    with reporter.task("piece values", stored.config.piece_values.bootstrap) as update:
-        report = measure_games(
-            stored.game, stored.records, stored.config, seed=seed, progress=lambda done, _: update(done)
+    with reporter.task("piece values, per cent", PER_CENT) as update:
+        report, run_dir = measure_run(
+            run, seed=seed, resamples=resamples, progress=lambda done, total: update(PER_CENT * done // total)
         )
-    paths = report.write(out or stored.run_dir / "report")
+    paths = report.write(out or run_dir / "report")
     reporter.say(f"wrote {', '.join(map(str, paths))}")
     if as_json:
         print_json(report.to_document())

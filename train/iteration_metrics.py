@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import numpy as np
+import numpy.typing as npt
 
 from envs import Termination
 from train.arena import MatchResult
@@ -58,17 +59,22 @@ def game_numbers(games: list[GameRecord]) -> Numbers:
     ended = [game for game in games if game.termination]
     scores = np.array([game.white_score for game in ended])
     kinds = Counter(Termination(game.termination).name.lower() for game in ended)
-    mean = (lambda values: float(np.mean(values)) if len(values) else None)  # noqa: E731
     return {
         "selfplay/games": len(games),
-        "selfplay/plies": mean([game.num_plies for game in games]),
-        "selfplay/odds_share": mean([game.start_kind == ODDS for game in games]),
-        "outcome/white_score": mean(scores),
-        "outcome/decisive_share": mean(scores != 0.5),
-        "outcome/draw_share": mean(scores == 0.5),
-        "outcome/cut_share": mean([not game.termination for game in games]),
+        "selfplay/plies": _mean([game.num_plies for game in games]),
+        "selfplay/odds_share": _mean([game.start_kind == ODDS for game in games]),
+        "outcome/white_score": _mean(scores),
+        "outcome/decisive_share": _mean(scores != 0.5),
+        "outcome/draw_share": _mean(scores == 0.5),
+        "outcome/cut_share": _mean([not game.termination for game in games]),
         **{f"outcome/ended_by/{kind}": count / len(ended) for kind, count in sorted(kinds.items())},
     }
+
+
+def _mean(values: npt.ArrayLike) -> float | None:
+    """Return the mean of numbers, None of none."""
+    array = np.asarray(values, np.float64)
+    return float(array.mean()) if array.size else None
 
 
 def search_numbers(stats: SelfPlayStats) -> Numbers:

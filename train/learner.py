@@ -174,7 +174,8 @@ class Learner:
         """Fold the learning weights into the averaged ones; call once at the end of each training phase.
 
         Early averages span the newer half of the snapshots, until that is `ema_snapshots`. Normalisation
-        statistics are no average, but estimated anew from the phase's last batches: averaged weights see others.
+        statistics are not averaged but estimated anew from the phase's last batches, since averaged weights
+        see other activations.
         """
         self.snapshots += 1
         share = 1 / min((self.snapshots + 1) // 2, self._cfg.ema_snapshots)

@@ -54,28 +54,13 @@ def make_player(text: str, *, simulations: int) -> Contestant:
         CorruptFile, CheckpointMismatch: see `models.checkpoint.load_player`.
     """
     if text in BASELINES:
-        return Contestant(find_opponent(text))
+        return Contestant(BASELINES[text]())
     folder = Path(text.removeprefix(UNTRAINED))
     if not folder.is_dir():
         near = get_close_matches(text, BASELINES, n=1)
-        hint = (
-            f", did you mean '{near[0]}'?"
-            if near
-            else f": no baseline ({', '.join(BASELINES)}) and no folder"
-        )
-        raise UnknownPlayer(f"player '{text}' is not known{hint}")
+        hint = f", did you mean '{near[0]}'?" if near else f" ({', '.join(BASELINES)})"
+        raise UnknownPlayer(f"player '{text}': expected a run, a checkpoint or a baseline{hint}")
     return _load(_first_checkpoint(folder) if text.startswith(UNTRAINED) else folder, text, simulations)
-
-
-def find_opponent(name: str) -> Player:
-    """Return a baseline by its name.
-
-    Raises:
-        UnknownPlayer: there is none of that name.
-    """
-    if name not in BASELINES:
-        raise _unknown(name, "a baseline")
-    return BASELINES[name]()
 
 
 def common_variant(contestants: list[Contestant], given: Variant | None) -> Variant:
@@ -105,12 +90,6 @@ def common_variant(contestants: list[Contestant], given: Variant | None) -> Vari
 def describe(variant: Variant) -> str:
     """Return a game's name with the options that are on, `asylum+friendly_fire`."""
     return "+".join([variant.name, *(option for option, is_on in variant.options.items() if is_on)])
-
-
-def _unknown(text: str, expected: str) -> UnknownPlayer:
-    near = get_close_matches(text, BASELINES, n=1)
-    hint = f", did you mean '{near[0]}'?" if near else f"; the baselines are: {', '.join(BASELINES)}"
-    return UnknownPlayer(f"player '{text}': expected {expected}{hint}")
 
 
 def _first_checkpoint(run_dir: Path) -> Path:

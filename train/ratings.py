@@ -48,6 +48,11 @@ class Interval:
         ends = {"estimate": self.estimate, "low": self.low, "high": self.high}
         return {name: value if math.isfinite(value) else None for name, value in ends.items()}
 
+    def range_text(self, style: str = ".2f") -> str:
+        """Return "low to high" with the numbers in a format style."""
+        ends = (format(end, style) if math.isfinite(end) else "unbounded" for end in (self.low, self.high))
+        return " to ".join(ends)
+
 
 def pentanomial_counts(pair_scores: ArrayLike) -> NDArray[np.int64]:
     """Count the pairs at each of `PAIR_SCORES`.

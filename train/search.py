@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -226,7 +227,7 @@ class Search:
             elif number != _BYTES:
                 after[:] = before
 
-    def _make_tree(self, num_edges: int) -> tuple[npt.NDArray[np.generic], ...]:
+    def _make_tree(self, num_edges: int) -> tuple[npt.NDArray[Any], ...]:
         nodes, edges, lanes = self.num_lanes * self._num_nodes, self.num_lanes * num_edges, self.num_lanes
         rows = np.zeros(nodes * self.game.state_words, np.uint64)
         int32, float32 = np.int32, np.float32

@@ -7,6 +7,7 @@ dashboard; source: https://docs.ray.io/en/latest/ray-security/token-auth.html.
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -15,7 +16,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from envs import Variant, engine_for
+from envs import Variant, engine_for, variant_from_document
 from models.evaluator import OnnxEvaluator
 from train.config import RunConfig, SearchConfig, SelfplayConfig
 from train.selfplay import SelfPlay, SelfPlayStats
@@ -70,7 +71,7 @@ class SelfPlayWorker:
             task: What to play and how.
             number: This worker's number, from 0.
         """
-        variant = Variant.from_document(task.document, task.options, name=task.name)
+        variant = variant_from_document(task.document, task.options, name=task.name)
         self._evaluator = OnnxEvaluator(task.graph, threads=1)
         self._selfplay = SelfPlay(engine_for(variant), task.search, task.selfplay, seed=task.seed, worker=number,
                                   life=task.life)
@@ -154,12 +155,12 @@ class RayWorkers:
         self._ray = ray
         if address is None:
             ray.init(num_cpus=num_workers, include_dashboard=False, log_to_driver=False, _node_ip_address="127.0.0.1",
-                     logging_level="ERROR")
+                     logging_level=logging.ERROR)
         else:
-            ray.init(address=address, log_to_driver=False, logging_level="ERROR")
+            ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
         actor = ray.remote(num_cpus=1, runtime_env={"env_vars": SINGLE_THREAD})(SelfPlayWorker)
         shared = ray.put(task)
-        self._actors = [actor.remote(shared, number) for number in range(num_workers)]
+        self._actors: list[Any] = [actor.remote(shared, number) for number in range(num_workers)]
 
     def play(self, weights: Weights, quota: int, model_version: int, progress: Progress) -> Played:
         """See `Workers`; every actor has one request in flight."""

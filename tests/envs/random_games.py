@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 
 import numpy as np
 
@@ -15,15 +15,22 @@ from envs.rules_fen import parse_fen
 from envs.variant import BLACK, WHITE, Variant
 
 PERFT_FOLDER = Path(__file__).parent.parent / "perft"
+VARIANTS_FOLDER = Path(__file__).parent / "variants"
 CAPTURE_BIASES = (0.1, 0.4, 0.8)
 RARE_BIAS, PAWN_BIAS = 0.6, 0.25
+SHUFFLE_BIASES = (0.0, 0.0, 0.0, 0.0, 0.6)
 
 
-class Mover(Protocol):
-    """Whoever is to move: a position and its legal moves."""
+@dataclass(frozen=True)
+class Temper:
+    """How a random game is played: how often a capture is preferred, and how often a move is taken back."""
 
-    state: State
-    moves: list[Move]
+    capture_bias: float
+    shuffle_bias: float
+
+    @classmethod
+    def draw(cls, rng: np.random.Generator) -> Temper:
+        return cls(float(rng.choice(CAPTURE_BIASES)), float(rng.choice(SHUFFLE_BIASES)))
 
 
 def all_settings() -> list[Variant]:
@@ -35,29 +42,53 @@ def all_settings() -> list[Variant]:
     return settings
 
 
+def own_games() -> list[Variant]:
+    """Return games that only the tests know, read by path: what the notation can say beyond the built-in ones."""
+    return [load_variant(file) for file in sorted(VARIANTS_FOLDER.glob("*.yaml"))]
+
+
 def setting_name(variant: Variant) -> str:
     return "+".join([variant.name, *(option for option, on in variant.options.items() if on)])
 
 
-def pick_move(variant: Variant, rng: np.random.Generator, lane: Mover, capture_bias: float) -> Move:
-    """Pick a move: rare ones (castling, en passant, promotion, double captures), captures and pawn moves first."""
-    kinds: tuple[tuple[float, Callable[[Move], bool]], ...] = (
-        (RARE_BIAS, lambda m: bool(m.promotion) or m.kind is not Kind.PLAIN or len(m.victims) > 1),
-        (capture_bias, lambda m: bool(m.victims)),
-        (PAWN_BIAS, lambda m: lane.state.board[m.from_square].upper() == pawn),
-    )
+def pick_move(
+    variant: Variant,
+    rng: np.random.Generator,
+    temper: Temper,
+    state: State,
+    moves: list[Move],
+    last: Move | None,
+) -> Move:
+    """Pick a move: often a rare one (castling, en passant, promotion, a victim off its target), or a capture.
+
+    Args:
+        variant: The game.
+        rng: Consumed.
+        temper: How this game is played.
+        state: The position.
+        moves: Its legal moves, at least one.
+        last: The last move of the side to move, which may be taken back.
+    """
     pawn = "" if variant.pawns is None else variant.piece_types[variant.pawns.piece].letter
-    for bias, is_kind in kinds:
+    tastes: tuple[tuple[float, Callable[[Move], bool]], ...] = (
+        (temper.shuffle_bias, lambda m: last is not None and m[:2] == (last.to_square, last.from_square)),
+        (RARE_BIAS, lambda m: bool(m.promotion or m.kind is not Kind.PLAIN or {*m.victims} - {m.to_square})),
+        (temper.capture_bias, lambda m: bool(m.victims)),
+        (PAWN_BIAS, lambda m: state.board[m.from_square].upper() == pawn),
+    )
+    for bias, liked in tastes:
         if rng.random() < bias:
-            chosen = [move for move in lane.moves if is_kind(move)]
+            chosen = [move for move in moves if liked(move)]
             if chosen:
                 return chosen[rng.integers(len(chosen))]
-    return lane.moves[rng.integers(len(lane.moves))]
+    return moves[rng.integers(len(moves))]
 
 
 def starts(variant: Variant, rng: np.random.Generator) -> Iterator[str]:
     """Yield start positions without end: the array, perft positions, odds and random placements."""
-    known = [fen for fen in _perft_positions(variant.name) if _is_position(variant, fen)]
+    known = [fen for fen in _perft_positions(variant.name) if _is_position(variant, fen)] or [
+        variant.start_fen
+    ]
     while True:
         yield variant.start_fen
         yield str(rng.choice(known))
@@ -67,7 +98,8 @@ def starts(variant: Variant, rng: np.random.Generator) -> Iterator[str]:
 
 
 def _perft_positions(name: str) -> list[str]:
-    lines = (PERFT_FOLDER / f"{name}.perft").read_text().splitlines()
+    file = PERFT_FOLDER / f"{name}.perft"
+    lines = file.read_text().splitlines() if file.exists() else []
     return [line.split(" ;")[0].split("] ")[-1] for line in lines if line and not line.startswith("#")]
 
 

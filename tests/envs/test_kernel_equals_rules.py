@@ -1,8 +1,8 @@
 """The kernels and the slow rules say the same on every ply of random games, whatever the batch.
 
-Compared at each position: legal moves with all their victims, position and counters, key (against one computed from
-scratch), check, repetitions, outcome, rewards, and the FEN read back. The same games run in a second environment of
-another size with its lanes in another order.
+Compared at each position: legal moves with all their victims, position and counters, key (against one computed
+from scratch), check, repetitions, outcome, rewards, and the FEN read back. The same games run in a second
+environment of another size with its lanes in another order.
 """
 
 from __future__ import annotations
@@ -10,22 +10,25 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
+import sys
 from collections import Counter
 from collections.abc import Callable
-from pathlib import Path
+from pathlib import Path as FilePath
 
 import numpy as np
 import pytest
 
 from envs import Termination, VectorEnv, engine_for, layout, rules, rules_fen
+from envs.paths import Path
 from envs.rows import legal_moves as kernel_moves
 from envs.rows import read_fen
 from envs.tables import CompiledGame
 from envs.variant import BLACK, Variant
-from tests.envs.random_games import CAPTURE_BIASES, all_settings, pick_move, setting_name, starts
+from tests.envs.random_games import Temper, all_settings, own_games, pick_move, setting_name, starts
 
 NUM_LANES = 8
 NUM_POSITIONS = 20_000
+NUM_POSITIONS_OF_OWN_GAMES = 2_000
 CHUNK, NUM_SLOW_CHUNKS = 20_000, 25
 SETTINGS = all_settings()
 MAX_PLIES_OF_SHORT_GAMES = 12
@@ -40,17 +43,19 @@ class Lane:
     """One game as the slow rules see it.
 
     Attributes:
-        capture_bias: How often it prefers a capture.
+        temper: How it is played.
         plies_left: How long it may last.
+        played: Its moves so far.
         earlier: Identities of the positions before this one.
         state: The position, with its identity, legal moves and outcome beside.
         compared: Whether this position has been compared.
     """
 
-    def __init__(self, variant: Variant, fen: str, capture_bias: float, max_plies: float) -> None:
+    def __init__(self, variant: Variant, fen: str, temper: Temper, max_plies: float) -> None:
         self.variant = variant
-        self.capture_bias = capture_bias
+        self.temper = temper
         self.plies_left = max_plies
+        self.played: list[rules.Move] = []
         self.earlier: list[rules.Identity] = []
         self._enter(rules_fen.parse_fen(variant, fen))
 
@@ -61,6 +66,7 @@ class Lane:
     def push(self, move: rules.Move) -> None:
         self.earlier.append(self.identity)
         self.plies_left -= 1
+        self.played.append(move)
         self._enter(rules.make(self.variant, self.state, move))
 
     def _enter(self, state: rules.State) -> None:
@@ -92,7 +98,7 @@ def read_codes(game: CompiledGame, board: rules.Pieces) -> np.ndarray:
 
 
 def words_of_rules(game: CompiledGame, lane: Lane) -> list[int]:
-    """Return the moves of the rules as sorted numbers: from, to, action, promotion, castling, second victim."""
+    """Return the moves of the rules as sorted numbers: from, to, action, promotion, castling, far victim."""
     flip = game.variant.board.flipped
     black = lane.state.to_play == BLACK
     actions, types = game.encoding.action_by_move, game.variant.type_by_letter
@@ -119,6 +125,30 @@ def words_of_kernels(words: np.ndarray) -> list[int]:
     return sorted(kept.tolist())
 
 
+def loses_right_from_afar(variant: Variant, state: rules.State, move: rules.Move) -> bool:
+    """Return whether a piece captured off the target takes a castling right with it."""
+    near = move._replace(victims=tuple(square for square in move.victims if square == move.to_square))
+    return rules.make(variant, state, move).rights != rules.make(variant, state, near).rights
+
+
+def contents_of_rules(game: CompiledGame, lane: Lane) -> tuple[object, ...]:
+    """Return board, side, rights, en passant squares, clock and move number."""
+    state = lane.state
+    board = bytes(read_codes(game, state.board).astype(np.uint8))
+    return (board, state.to_play, state.rights, lane.identity[3], state.halfmove_clock, state.fullmove_number)
+
+
+def contents_of_row(game: CompiledGame, row: np.ndarray) -> tuple[object, ...]:
+    """Return what `contents_of_rules` does."""
+    data = row.tobytes()
+    board = data[layout.HEADER_BYTES : layout.HEADER_BYTES + game.variant.num_squares]
+    rights = tuple(bool(data[layout.CASTLING] >> number & 1) for number in range(4))
+    passed = data[layout.EP_SQUARES : layout.EP_SQUARES + data[layout.EP_COUNT]]
+    clock = int.from_bytes(data[layout.CLOCK : layout.CLOCK + 2], sys.byteorder)
+    ply = int.from_bytes(data[layout.PLY : layout.PLY + 4], sys.byteorder)
+    return (board, data[layout.TO_PLAY], rights, tuple(sorted(passed)), clock, ply // 2 + 1)
+
+
 def without_history(row: np.ndarray) -> bytes:
     """Return a row without what it owes to earlier moves: repetitions, the order of en passant squares."""
     row = row.copy()
@@ -134,8 +164,11 @@ def without_history(row: np.ndarray) -> bytes:
 class Comparison:
     """Plays games in the environment and by the rules, side by side."""
 
-    def __init__(self, variant: Variant, seed: int, num_lanes: int = NUM_LANES) -> None:
+    def __init__(
+        self, variant: Variant, seed: int, num_lanes: int = NUM_LANES, max_plies: float = np.inf
+    ) -> None:
         self.variant = variant
+        self.max_plies = max_plies
         self.game = engine_for(variant)
         self.rng = np.random.default_rng([seed, 20])
         self.starts = starts(variant, self.rng)
@@ -146,12 +179,12 @@ class Comparison:
         self.seen: Counter[str] = Counter()
 
     def _begin(self, number: int) -> Lane:
-        """Start a game: every other lane plays to the end, the rest only the eventful first plies of many games."""
+        """Start a game: every other lane plays to the end, the rest the eventful first plies of many games."""
         fen = next(self.starts)
-        max_plies = np.inf if number % 2 else MAX_PLIES_OF_SHORT_GAMES
+        max_plies = self.max_plies if number % 2 else MAX_PLIES_OF_SHORT_GAMES
         self.env.set_fen(number, fen)
         self.other.set_fen(int(self.place[number]), fen)
-        return Lane(self.variant, fen, float(self.rng.choice(CAPTURE_BIASES)), max_plies)
+        return Lane(self.variant, fen, Temper.draw(self.rng), max_plies)
 
     def run(self, num_positions: int) -> Counter[str]:
         """Play until enough positions have been compared and every game is over."""
@@ -170,7 +203,8 @@ class Comparison:
         chosen: dict[int, rules.Move] = {}
         for number in running:
             lane = self.lanes[number]
-            move = pick_move(self.variant, self.rng, lane, lane.capture_bias)
+            last = lane.played[-2] if len(lane.played) > 1 else None
+            move = pick_move(self.variant, self.rng, lane.temper, lane.state, lane.moves, last)
             chosen[number] = move
             actions[number] = self.env.move_to_action(number, rules_fen.move_name(self.variant, move))
             self._note(lane, move)
@@ -188,6 +222,7 @@ class Comparison:
     def _note(self, lane: Lane, move: rules.Move) -> None:
         self.seen["captures"] += bool(move.victims)
         self.seen["double captures"] += len(move.victims) == 2
+        self.seen["rights lost from afar"] += loses_right_from_afar(self.variant, lane.state, move)
         self.seen["promotions"] += bool(move.promotion)
         self.seen[move.kind.value] += 1
 
@@ -207,8 +242,8 @@ class Comparison:
         self.seen["positions"] += 1
         expected_check = rules.in_check(self.variant, lane.state)
         self.seen["checks"] += expected_check
-        fen = rules_fen.fen(self.variant, lane.state)
-        self._expect(number, "position", fen, env.fen(number))
+        row = env.states[number]
+        self._expect(number, "position", contents_of_rules(self.game, lane), contents_of_row(self.game, row))
         expected = words_of_rules(self.game, lane)
         self._expect(number, "legal moves", expected, words_of_kernels(words))
         actions = [] if lane.outcome else sorted(word >> ACTION_SHIFT & 0xFFFF for word in expected)
@@ -219,10 +254,11 @@ class Comparison:
         self._expect(number, "key", key_from_scratch(self.game, lane), int(env.keys[number]))
         self._expect(number, "outcome", lane.outcome, env.outcome[number])
         repetitions = min(lane.earlier.count(lane.identity), 2)
-        row = env.states[number]
         self._expect(number, "repetitions", repetitions, int(row.view(np.uint8)[layout.REPETITIONS]))
+        fen = env.fen(number)
         self._expect(number, "row read back", without_history(row), without_history(read_fen(self.game, fen)))
         if self.seen["positions"] % 8 == 0:
+            self._expect(number, "FEN", rules_fen.fen(self.variant, lane.state), fen)
             again = rules_fen.parse_fen(self.variant, fen)
             self._expect(number, "FEN read back", lane.identity, rules.identity(self.variant, again))
         if lane.outcome is not None:
@@ -257,28 +293,34 @@ def test_kernels_and_rules_agree_on_games_played_to_the_end(variant: Variant) ->
         assert seen["double captures"] > NUM_POSITIONS / 1000
 
 
+@pytest.mark.parametrize("variant", own_games(), ids=setting_name)
+def test_kernels_and_rules_agree_on_games_of_a_users_own(variant: Variant) -> None:
+    seen = Comparison(variant, seed=0, max_plies=60).run(NUM_POSITIONS_OF_OWN_GAMES)
+    assert seen["double captures"] > 0
+    assert seen["en passant"] > 0
+    if variant.name == "inner_rooks":
+        assert seen["rights lost from afar"] > 0
+
+
 @pytest.mark.parametrize("num_lanes", [1, 3, 40])
 def test_kernels_and_rules_agree_in_batches_of_other_sizes(num_lanes: int) -> None:
     for variant in SETTINGS:
-        Comparison(variant, seed=num_lanes, num_lanes=num_lanes).run(120)
+        Comparison(variant, seed=num_lanes, num_lanes=num_lanes, max_plies=30).run(120)
 
 
 @pytest.mark.nojit
 @pytest.mark.parametrize("variant", SETTINGS, ids=setting_name)
 def test_kernels_and_rules_agree_for_some_positions(variant: Variant) -> None:
-    comparison = Comparison(variant, seed=99)
-    for lane in comparison.lanes:
-        lane.plies_left = min(lane.plies_left, 20)
-    assert comparison.run(100)["positions"] >= 100
+    assert Comparison(variant, seed=99, max_plies=20).run(100)["positions"] >= 100
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("variant", SETTINGS, ids=setting_name)
 def test_kernels_and_rules_agree_on_many_games(variant: Variant, pytestconfig: pytest.Config) -> None:
-    """Half a million positions; a run that was stopped goes on where it was, unless `envs/` has changed since."""
+    """Half a million positions; a run that was stopped goes on where it was, unless `envs/` has changed."""
     assert pytestconfig.cache is not None
     sources = hashlib.sha256()
-    for file in sorted(Path(layout.__file__).parent.rglob("*.py")):
+    for file in sorted(FilePath(layout.__file__).parent.rglob("*.py")):
         sources.update(file.read_bytes())
     state = {"rules": variant.rules_hash, "sources": sources.hexdigest()}
     progress = pytestconfig.cache.mkdir("kernel_equals_rules") / f"{setting_name(variant)}.json"
@@ -311,17 +353,21 @@ def forget_the_clock(variant: Variant, state: rules.State, move: rules.Move) -> 
     return dataclasses.replace(after, halfmove_clock=0 if move.victims else state.halfmove_clock + 1)
 
 
+def jump_without_capture(board: list[str], _: bool, path: Path) -> list[tuple[int, tuple[int, ...]]]:
+    return [] if board[path.landings[0]] else [(path.landings[0], ())]
+
+
 RULES_FAULTS: list[tuple[str, str, object, str]] = [
     ("asylum", "squares_passed", lambda v, m: right["squares_passed"](v, m)[:1], "position"),
     ("asylum", "make", keep_rights_of_rooks_taken_from_afar, "position"),
     ("chess", "make", forget_the_clock, "position"),
     ("chess", "leaves_king_safe", lambda v, s, m: True, "legal moves"),
-    ("palace_ninja_guards", "_overrun", lambda b, w, path: [(path.landings[0], ())] * (not b[path.landings[0]]), "legal"),
+    ("palace_ninja_guards", "_overrun", jump_without_capture, "legal moves"),
     ("asylum+friendly_fire", "in_check", lambda v, s: False, "check"),
     ("chess", "_castling_is_safe", lambda v, s, c: True, "legal moves"),
     ("gardner", "REPETITIONS_TO_DRAW", 4, "mask"),
     ("gardner", "MAX_HALFMOVE_CLOCK", 99, "mask"),
-    ("palace_ninja_guards+scepter", "goal_reached", lambda v, s: False, "legal moves"),
+    ("palace_ninja_guards+scepter", "goal_reached", lambda v, s: False, "position|legal moves"),
 ]  # fmt: skip
 
 
@@ -344,7 +390,7 @@ def flip(game: CompiledGame, header: int, offset: int | None, bits: int) -> None
 KERNEL_FAULTS: list[tuple[str, Callable[[CompiledGame], None], str]] = [
     ("chess", lambda game: flip(game, layout.T_BARE_DRAW, None, 1), "mask"),
     ("asylum", lambda game: flip(game, layout.T_KEEP, 0, 15), "position"),
-    ("palace_ninja_guards+scepter", lambda game: flip(game, layout.T_GOALS, None, 1), "legal moves"),
+    ("palace_ninja_guards+scepter", lambda game: flip(game, layout.T_GOALS, None, 1), "position|legal moves"),
     ("separate_realms_2", lambda game: game.zobrist.__setitem__(64, 1), "key"),
 ]
 

@@ -30,7 +30,7 @@ class Count:
     nodes: int
 
     def load(self) -> Variant:
-        return load_variant(self.game, {option: True for option in self.options})
+        return load_variant(self.game, dict.fromkeys(self.options, True))
 
     def __str__(self) -> str:
         return f"{'+'.join((self.game, *self.options))} {self.fen.split(' ')[0]} depth {self.depth}"

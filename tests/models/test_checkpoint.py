@@ -81,7 +81,8 @@ def test_what_was_saved_comes_back(tmp_path):
     path = save(tmp_path, 7, rng=rng_state, shards=[{"name": "00007-0.npz"}])
     checkpoint = load_checkpoint(path)
     network = make_network(make_variant(), seed=7)
-    assert path == tmp_path / FOLDER / "000007" and checkpoint.iteration == 7
+    assert path == tmp_path / FOLDER / "000007"
+    assert checkpoint.iteration == 7
     assert checkpoint.state["rng"] == rng_state
     assert checkpoint.state["shards"] == [{"name": "00007-0.npz"}]
     assert checkpoint.tensors.optimizer["policy.bias.step"] == 7
@@ -97,7 +98,9 @@ def test_a_checkpoint_holds_the_documented_files_and_no_pickle(run):
     assert not any(path.read_bytes().startswith((b"\x80", b"PK")) for path in folder.iterdir())
 
 
-@pytest.mark.parametrize("how", ["deleted", "truncated", "emptied", "longer", "flipped 0", "flipped 3", "flipped 9"])
+@pytest.mark.parametrize(
+    "how", ["deleted", "truncated", "emptied", "longer", "flipped 0", "flipped 3", "flipped 9"]
+)
 @pytest.mark.parametrize("name", EVERY_FILE)
 def test_a_damaged_file_is_refused_by_name_and_the_previous_checkpoint_used(run, name, how, caplog):
     path = run / FOLDER / "000002" / name
@@ -106,8 +109,10 @@ def test_a_damaged_file_is_refused_by_name_and_the_previous_checkpoint_used(run,
         load_checkpoint(path.parent)
     with caplog.at_level(logging.WARNING):
         latest = load_latest(run)
-    assert latest is not None and latest.iteration == 1
-    assert f"000002/{name}" in caplog.text and "000001" in caplog.text
+    assert latest is not None
+    assert latest.iteration == 1
+    assert f"000002/{name}" in caplog.text
+    assert "000001" in caplog.text
 
 
 def test_every_single_flipped_byte_of_the_manifest_is_seen(run):
@@ -137,7 +142,7 @@ def test_a_link_instead_of_a_file_is_refused(run, tmp_path):
 def test_a_run_whose_checkpoints_are_all_damaged_is_refused_not_restarted(run):
     for path in checkpoint_paths(run):
         damage(path / FILES[0], "truncated")
-    with pytest.raises(CorruptFile, match="no valid checkpoint.*000002.*000001"):
+    with pytest.raises(CorruptFile, match=r"no valid checkpoint.*000002.*000001"):
         load_latest(run)
     with pytest.raises(CorruptFile, match="no valid checkpoint"):
         load_player(run)
@@ -173,7 +178,8 @@ def test_a_save_killed_at_any_step_leaves_the_previous_checkpoint_and_a_clean_wa
         killed = True
     monkeypatch.undo()
     latest = load_latest(run)
-    assert killed == (step < 8) and latest is not None
+    assert killed == (step < 8)
+    assert latest is not None
     renamed = step >= 6
     assert latest.iteration == (3 if renamed else 2)
     if not renamed:
@@ -199,7 +205,8 @@ def test_a_valid_checkpoint_is_never_overwritten_and_a_refused_one_is_set_aside(
     damage(run / FOLDER / "000002" / FILES[1], "flipped 5")
     save(run, 2)
     latest = load_latest(run)
-    assert latest is not None and latest.iteration == 2
+    assert latest is not None
+    assert latest.iteration == 2
     assert (run / FOLDER / "000002.refused-1" / FILES[1]).exists()
 
 
@@ -212,9 +219,13 @@ def test_a_state_without_its_game_is_not_saved(tmp_path):
 def test_a_player_is_rebuilt_from_the_checkpoint_alone(run):
     network, variant, state = load_player(run)
     expected = make_network(make_variant(), seed=2)
-    assert variant.rules_hash == make_variant().rules_hash and variant.name == "gardner"
-    assert not network.training and state["counters"] == {"steps": 2}
-    assert all(torch.equal(tensor, expected.state_dict()[name]) for name, tensor in network.state_dict().items())
+    assert variant.rules_hash == make_variant().rules_hash
+    assert variant.name == "gardner"
+    assert not network.training
+    assert state["counters"] == {"steps": 2}
+    assert all(
+        torch.equal(tensor, expected.state_dict()[name]) for name, tensor in network.state_dict().items()
+    )
     older, _, state = load_player(run / FOLDER / "000001")
     assert state["counters"] == {"steps": 1}
     assert not torch.equal(older.stem.conv.weight, network.stem.conv.weight)
@@ -224,7 +235,8 @@ def test_options_travel_with_the_checkpoint(tmp_path):
     variant = make_variant("asylum", friendly_fire=True)
     save(tmp_path, 1, variant)
     _, loaded, _ = load_player(tmp_path)
-    assert loaded.options["friendly_fire"] and loaded.rules_hash == variant.rules_hash
+    assert loaded.options["friendly_fire"]
+    assert loaded.rules_hash == variant.rules_hash
     assert loaded.rules_hash != make_variant("asylum").rules_hash
 
 
@@ -247,7 +259,7 @@ def test_a_changed_variant_is_refused_with_the_keys_that_changed():
     old, new = make_variant("asylum"), make_variant("asylum", friendly_fire=True)
     document = json.loads(json.dumps(old.document))
     document["pawns"]["first_steps"] = 2
-    changed = envs.Variant.from_document(document, old.options, name="asylum")
+    changed = envs.variant_from_document(document, old.options, name="asylum")
     stored = identity(old, make_network(old))
     check_identity(stored, stored, "run")
     with pytest.raises(CheckpointMismatch, match=r"run: .*: options\.friendly_fire$"):
@@ -261,7 +273,9 @@ def test_a_changed_network_is_refused_with_the_keys_that_changed():
     wide = NetworkConfig(blocks=1, channels=16, squeeze_excitation=False, value_channels=2, value_hidden=8)
     with pytest.raises(CheckpointMismatch, match=r"network\.channels, network\.squeeze_excitation$"):
         check_identity(
-            identity(variant, make_network(variant)), identity(variant, make_network(variant, cfg=wide)), "run"
+            identity(variant, make_network(variant)),
+            identity(variant, make_network(variant, cfg=wide)),
+            "run",
         )
 
 
@@ -272,7 +286,9 @@ def test_a_network_that_this_version_does_not_know_is_refused(run):
 
 
 def test_weights_of_another_network_are_refused_by_tensor_name(run):
-    wide = make_network(make_variant(), cfg=NetworkConfig(blocks=2, channels=8, value_channels=2, value_hidden=8))
+    wide = make_network(
+        make_variant(), cfg=NetworkConfig(blocks=2, channels=8, value_channels=2, value_hidden=8)
+    )
     checkpoint = load_checkpoint(run / FOLDER / "000002")
     with pytest.raises(CheckpointMismatch, match=r"blocks\.1\.first\.conv\.weight"):
         load_weights(wide, checkpoint.tensors.model, checkpoint.path)

@@ -60,7 +60,8 @@ def test_an_untrained_network_is_near_uniform_and_sees_near_even_games(cfg):
             logits, wdl_logits, _ = network(*make_inputs(64, 40))
         policy = logits.softmax(dim=1) * 40
         wdl = wdl_logits.softmax(dim=1)
-        assert 0.5 < policy.min() and policy.max() < 2
+        assert policy.min() > 0.5
+        assert policy.max() < 2
         assert (wdl[:, 0] - wdl[:, 2]).abs().max() < 0.1
 
 
@@ -92,7 +93,9 @@ def test_rows_are_evaluated_independently():
         together = network(observations, legal)
         alone = [network(observations[row : row + 1], legal[row : row + 1]) for row in range(6)]
     for number, whole in enumerate(together):
-        torch.testing.assert_close(whole, torch.cat([outputs[number] for outputs in alone]), atol=1e-5, rtol=1e-5)
+        torch.testing.assert_close(
+            whole, torch.cat([outputs[number] for outputs in alone]), atol=1e-5, rtol=1e-5
+        )
 
 
 @pytest.mark.parametrize("cfg", VARIETIES)

@@ -106,14 +106,14 @@ def test_a_changed_truncated_or_missing_shard_is_refused_by_name(tmp_path, games
         flipped = bytearray(content)
         flipped[position] ^= 1 << int(position) % 8
         path.write_bytes(bytes(flipped))
-        with pytest.raises(CorruptFile, match="a.npz"):
+        with pytest.raises(CorruptFile, match=r"a\.npz"):
             read_shard(path, GAME, sha256=info.sha256)
     for length in (0, 1, len(content) // 2, len(content) - 1):
         path.write_bytes(content[:length])
-        with pytest.raises(CorruptFile, match="a.npz"):
+        with pytest.raises(CorruptFile, match=r"a\.npz"):
             read_shard(path, GAME)
     path.unlink()
-    with pytest.raises(CorruptFile, match="a.npz: missing"):
+    with pytest.raises(CorruptFile, match=r"a\.npz: missing"):
         read_shard(path, GAME)
 
 
@@ -151,7 +151,7 @@ def test_a_pickle_inside_a_shard_is_refused(tmp_path, games):
     arrays["actions"] = np.array([{"a": 1}], dtype=object)
     path.unlink()
     np.savez(path, **arrays)
-    with pytest.raises(CorruptFile, match="a.npz"):
+    with pytest.raises(CorruptFile, match=r"a\.npz"):
         read_shard(path, GAME)
 
 
@@ -231,7 +231,9 @@ def test_a_bad_game_goes_to_quarantine_and_the_others_are_stored(tmp_path, games
     info, bad = store_games(
         GAME, [ended[0], wrong, ended[2]], folder=tmp_path / "replay", name="7", quarantine=tmp_path / "bad"
     )
-    assert info is not None and info.num_games == 2 and bad == 1
+    assert info is not None
+    assert info.num_games == 2
+    assert bad == 1
     stored = read_shard(tmp_path / "replay" / info.name, GAME, sha256=info.sha256)
     assert [record.seed for record in stored] == [ended[0].seed, ended[2].seed]
     assert read_shard(tmp_path / "bad" / "7-1.npz", GAME)[0].seed == wrong.seed
@@ -248,7 +250,8 @@ def test_the_window_keeps_everything_up_to_its_base_and_then_grows_as_documented
     for total in (2000, 10_000, 1_000_000):
         assert window_rows(total, cfg) == int(1000 * (1 + 0.4 * ((total / 1000) ** 0.75 - 1) / 0.75))
     sizes = [window_rows(total, cfg) for total in range(1, 20_000, 7)]
-    assert sizes == sorted(sizes) and window_rows(2000, cfg) < 2000
+    assert sizes == sorted(sizes)
+    assert window_rows(2000, cfg) < 2000
 
 
 def test_old_rows_leave_the_window_and_are_never_drawn_again(tmp_path, games):
@@ -257,7 +260,10 @@ def test_old_rows_leave_the_window_and_are_never_drawn_again(tmp_path, games):
     for number, record in enumerate(games):
         buffer.add(tmp_path, write_shard(tmp_path, str(number), [record], GAME))
         assert buffer.num_rows == window_rows(buffer.total_rows, cfg)
-    rows = [(game.states[game.opening_plies :], np.diff(game.policy_index)[game.opening_plies :]) for game in games]
+    rows = [
+        (game.states[game.opening_plies :], np.diff(game.policy_index)[game.opening_plies :])
+        for game in games
+    ]
     states = np.concatenate([states for states, _ in rows])
     spans = np.concatenate([spans for _, spans in rows])
     assert buffer.total_rows == len(states) > 4 * buffer.num_rows

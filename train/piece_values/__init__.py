@@ -3,7 +3,7 @@
 from train.piece_values.outcome import OutcomeValues, PieceEstimate, estimate_values
 from train.piece_values.positions import InsufficientData, Positions, collect_positions
 from train.piece_values.report import Report
-from train.piece_values.stored_games import StoredGames, load_games, measure_games
+from train.piece_values.stored_games import measure_games, measure_run
 
 __all__ = [
     "InsufficientData",
@@ -11,9 +11,8 @@ __all__ = [
     "PieceEstimate",
     "Positions",
     "Report",
-    "StoredGames",
     "collect_positions",
     "estimate_values",
-    "load_games",
     "measure_games",
+    "measure_run",
 ]

@@ -46,7 +46,7 @@ def draw_forest(rows: Rows, *, title: str, notes: Sequence[str]) -> "Figure":
     for height, ((_, piece), interval) in enumerate(zip(reversed(rows), reversed(drawn))):
         _draw_row(axes, height, interval, piece.refusal, limits)
     reference = 1.0 if in_pawns else 0.0
-    axes.axvline(reference, color=FAINT, linewidth=0.8, linestyle=(0, (4, 3)), zorder=0)
+    axes.axvline(reference, color=FAINT, linewidth=0.8, linestyle=(0, (4, 3)), zorder=1)
     axes.set_xlim(*limits)
     axes.set_ylim(-0.6, len(rows) - 0.4)
     axes.set_yticks(range(len(rows)), [f"{name} ({piece.letter})" for name, piece in reversed(rows)])
@@ -108,7 +108,7 @@ def _draw_row(
         zorder=3,
     )
     is_unit = interval.low == interval.high
-    text = f"{interval.estimate:.2f}  ({interval.low:.2f} to {interval.high:.2f})"
+    text = f"{interval.estimate:.2f}  ({interval.range_text()})"
     _write(axes, height, (VALUE_X, INK), "1  (the unit)" if is_unit else text)
 
 

@@ -34,10 +34,11 @@ def fit_logistic(features: Floats, successes: Floats, trials: Floats, start: Flo
     weights = start.copy()
     log_odds = features @ weights
     objective = _objective(log_odds, successes, trials, weights)
+    penalty = RIDGE * np.eye(weights.size)
     for _ in range(MAX_STEPS):
         chances = expit(log_odds)
         gradient = features.T @ (successes - trials * chances) - RIDGE * weights
-        step = np.linalg.solve(information(features, trials, log_odds), gradient)
+        step = np.linalg.solve(information(features, trials, log_odds) + penalty, gradient)
         size = 1.0
         while True:
             moved = weights + size * step
@@ -53,10 +54,10 @@ def fit_logistic(features: Floats, successes: Floats, trials: Floats, start: Flo
 
 
 def information(features: Floats, trials: Floats, log_odds: Floats) -> Floats:
-    """Return the negative second derivative of the penalised likelihood, [F, F]."""
+    """Return the negative second derivative of the likelihood without its penalty, [F, F]."""
     chances = expit(log_odds)
     curvature = trials * chances * (1 - chances)
-    return (features.T * curvature) @ features + RIDGE * np.eye(features.shape[1])
+    return (features.T * curvature) @ features
 
 
 def _objective(log_odds: Floats, successes: Floats, trials: Floats, weights: Floats) -> float:

@@ -261,7 +261,7 @@ def _condition(sums: Sums, estimate: Floats, names: list[str]) -> float:
     matrix = sums.information(estimate)
     scale = np.sqrt(np.diag(matrix))
     eigenvalues, directions = np.linalg.eigh(matrix / np.outer(scale, scale))
-    condition = float(eigenvalues[-1] / max(eigenvalues[0], np.finfo(float).tiny))
+    condition = float(eigenvalues[-1] / max(eigenvalues[0], np.finfo(float).eps))
     if condition > MAX_CONDITION:
         involved = [name for name, part in zip(names, directions[:, 0]) if abs(part) > INVOLVED]
         raise InsufficientData(

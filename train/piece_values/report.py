@@ -18,6 +18,8 @@ from train.ratings import Interval
 BIASED_CUT_SHARE = 0.05
 """Share of games cut short above which the values are headed as biased: long games are missing."""
 STEM = "piece_values"
+NARROWEST = 76
+"""Least width of the table in characters, so that the lines below it have room."""
 
 
 @dataclass(frozen=True)
@@ -65,18 +67,16 @@ class Report:
         title = f"Piece values by outcome: {self.variant.title}"
         heading = f"{title}\n{self.warning}" if self.warning else title
         table = Table(title=heading, caption=self._caption(), box=SIMPLE_HEAVY, caption_justify="left")
+        table.min_width = NARROWEST
+        has_unit = any(piece.value for piece in self.values.pieces)
         table.add_column("piece")
-        for scale in ("pawns", "95 %", "log-odds", "Elo", "games"):
+        for scale in (("pawns", "95 %", "log-odds") if has_unit else ("log-odds", "95 %")) + ("Elo", "games"):
             table.add_column(scale, justify="right", no_wrap=True)
         for piece in self.by_value():
-            table.add_row(
-                f"{piece.letter}  {self.name_of(piece)}",
-                f"{piece.value.estimate:.2f}" if piece.value else "-",
-                _range(piece.value),
-                f"{piece.log_odds.estimate:.2f}" if piece.log_odds else "-",
-                f"{piece.elo.estimate:.0f}" if piece.elo else "-",
-                str(piece.games),
-            )
+            pawns = (_number(piece.value), _range(piece.value)) if has_unit else ()
+            log_odds = (_number(piece.log_odds), *(() if has_unit else (_range(piece.log_odds),)))
+            name = f"{piece.letter}  {self.name_of(piece)}"
+            table.add_row(name, *pawns, *log_odds, _number(piece.elo, ".0f"), str(piece.games))
         return table
 
     def to_document(self) -> dict[str, Any]:
@@ -134,18 +134,30 @@ class Report:
         figure = draw_forest(
             [(self.name_of(piece), piece) for piece in self.by_value()],
             title=f"Piece values in {self.variant.title}",
-            notes=[note for note in (self.basis, self.warning) if note],
+            notes=[note for note in (*self._refusals(), self.basis, self.warning) if note],
         )
         return [document, rows, *save_figure(figure, folder / STEM)]
+
+    def _refusals(self) -> list[str]:
+        """Return one line for each reason why pieces have no value."""
+        letters: dict[str, list[str]] = {}
+        for piece in self.by_value():
+            letters.setdefault(piece.refusal, []).append(piece.letter)
+        return [f"no value in pawns for {' '.join(which)}: {why}" for why, which in letters.items() if why]
 
     def _caption(self) -> str:
         values = self.values
         pairs = (("White's advantage", values.white_advantage), ("side to move", values.side_to_move))
-        common = ", ".join(f"{name} {term.estimate:+.2f} ({_range(term)})" for name, term in pairs)
-        refusals = [f"{piece.letter}: {piece.refusal}" for piece in self.by_value() if piece.refusal]
+        common = ", ".join(f"{name} {term.estimate:+.2f} ({term.range_text()})" for name, term in pairs)
         condition = f"log-odds: {common}; condition number {values.condition_number:.0f}"
-        return "\n".join([*refusals, self.basis, condition])
+        return "\n".join([*self._refusals(), self.basis, condition])
+
+
+def _number(interval: Interval | None, style: str = ".2f") -> str:
+    return format(interval.estimate, style) if interval else "-"
 
 
 def _range(interval: Interval | None) -> str:
-    return f"{interval.low:.2f} to {interval.high:.2f}" if interval else "-"
+    if interval is None:
+        return "-"
+    return "the unit" if interval.low == interval.high else interval.range_text()

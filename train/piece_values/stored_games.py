@@ -1,7 +1,6 @@
 """Piece values of a run: its config and committed games in, a report out."""
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -50,33 +49,24 @@ def measure_games(
     return Report(values, game.variant, {**basis, "settings": settings.model_dump()})
 
 
-@dataclass(frozen=True)
-class StoredGames:
-    """The committed games of a run.
-
-    Attributes:
-        game: whose games they are.
-        records: read from disk as they are iterated; for one use.
-        config: of the run.
-        run_dir: its folder.
-    """
-
-    game: CompiledGame
-    records: Iterator[GameRecord]
-    config: RunConfig
-    run_dir: Path
-
-
-def load_games(path: Path, *, resamples: int | None = None) -> StoredGames:
-    """Open the games that a run has committed.
+def measure_run(
+    path: Path, *, seed: int | None = None, resamples: int | None = None, progress: Progress | None = None
+) -> tuple[Report, Path]:
+    """Estimate piece values from all games that a run has committed.
 
     Args:
         path: folder of a run, or of one of its checkpoints: then the games up to it.
-        resamples: takes the place of the config's `piece_values.bootstrap`.
+        seed: of the bootstrap; None is the run's.
+        resamples: bootstrap resamples; None is the config's.
+        progress: called with resamples done and wanted.
+
+    Returns:
+        The report, and the folder of the run.
 
     Raises:
         FileNotFoundError: there is no checkpoint.
-        CorruptFile, CheckpointMismatch: see `load_player`, and `read_shard` while the games are read.
+        InsufficientData: too little for any value.
+        CorruptFile, CheckpointMismatch: see `load_player` and `read_shard`.
     """
     _, variant, state = load_player(path)
     config = from_document(state[CONFIG], f"{path}: config")
@@ -85,9 +75,10 @@ def load_games(path: Path, *, resamples: int | None = None) -> StoredGames:
         config = config.model_copy(update={"piece_values": section})
     run_dir = path if (path / FOLDER).is_dir() else path.resolve().parents[1]
     game = engine_for(variant)
-    return StoredGames(game, _read(run_dir / REPLAY_FOLDER, game, state[SHARDS]), config, run_dir)
+    records = _stored_games(run_dir / REPLAY_FOLDER, game, state[SHARDS])
+    return measure_games(game, records, config, seed=seed, progress=progress), run_dir
 
 
-def _read(folder: Path, game: CompiledGame, shards: list[dict[str, Any]]) -> Iterator[GameRecord]:
+def _stored_games(folder: Path, game: CompiledGame, shards: list[dict[str, Any]]) -> Iterator[GameRecord]:
     for shard in shards:
         yield from read_shard(folder / shard["name"], game, sha256=shard["sha256"])

@@ -1,0 +1,138 @@
+"""Check a game: validate its file, say its rules in words, draw them, and play it at random.
+
+python scripts/check.py path/to/my_game.yaml --option my_option
+"""
+
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+sys.path[0] = str(Path(__file__).resolve().parents[1])
+
+import numpy as np
+import typer
+
+from envs import CompiledGame, InvalidVariant, Variant, engine_for, load_variant
+from envs.describe import describe, option_changes
+from envs.observation import observation_hash
+from envs.random_games import RandomGames, play_random_games
+from envs.rule_sheet import rule_sheet
+from scripts.command_line import FAILED, print_json, with_exit_codes
+from train.progress import Reporter
+from train.provenance import provenance
+
+SEED_NAME = "random_games"
+app = typer.Typer(add_completion=False)
+
+
+@app.command()
+@with_exit_codes
+def check(
+    variant: Annotated[str, typer.Argument(help="built-in name or path of a variant file")],
+    *,
+    option: Annotated[list[str] | None, typer.Option(help="switch an option of the game on; may be repeated")] = None,
+    games: Annotated[int, typer.Option(min=1, help="random games to play")] = 100,
+    seed: Annotated[int, typer.Option(min=0, help="of the random games")] = 0,
+    as_json: Annotated[bool, typer.Option("--json", help="print one JSON object")] = False,
+) -> None:
+    """Validate VARIANT, explain and draw every piece and rule, and play random games to their end.
+
+    A game that cannot be played exactly as written is refused with the place and the reason, and exit code 1.
+    """
+    try:
+        game = engine_for(load_variant(variant, dict.fromkeys(option or [], True)))
+    except InvalidVariant as error:
+        print(f"error: {error}", file=sys.stderr)
+        raise typer.Exit(FAILED) from None
+    if not as_json:
+        print(rule_sheet(game.variant), end="\n\n", flush=True)
+    played = _play(game.variant, games, seed)
+    if as_json:
+        rules = {"rules": _rules(game.variant), "arrays": _arrays(game), "random_games": _summary(played)}
+        print_json({**provenance(game.variant, config_hash=None, seeds={SEED_NAME: seed}), **rules})
+    else:
+        print("\n".join([*_random_play(played, seed), "", *_engine(game)]))
+
+
+def _play(variant: Variant, games: int, seed: int) -> RandomGames:
+    with Reporter().task("random games", games) as show:
+        return play_random_games(variant, games, seed=seed, on_progress=show)
+
+
+def _summary(played: RandomGames) -> dict[str, Any]:
+    return {
+        "games": len(played.plies),
+        "endings": played.endings(),
+        **played.results(),
+        "mean_plies": float(played.plies.mean()),
+        "median_plies": float(np.median(played.plies)),
+        "max_plies": int(played.plies.max()),
+        "mean_legal_moves": played.mean_legal_moves,
+    }
+
+
+def _arrays(game: CompiledGame) -> dict[str, Any]:
+    return {
+        "num_squares": game.variant.num_squares,
+        "num_actions": game.num_actions,
+        "num_action_planes": game.encoding.num_planes,
+        "action_hash": game.encoding.hash,
+        "observation_shape": list(game.observation_shape),
+        "observation_hash": observation_hash(game.variant),
+    }
+
+
+def _rules(variant: Variant) -> dict[str, Any]:
+    sections = {
+        section.title: {entry.heading: list(entry.sentences) for entry in section.entries}
+        for section in describe(variant)
+    }
+    changes = {
+        change.name: {"on": change.is_on, "removes": change.removed, "adds": change.added}
+        for change in option_changes(variant)
+    }
+    return {**sections, "Options": changes}
+
+
+def _random_play(played: RandomGames, seed: int) -> list[str]:
+    summary = _summary(played)
+    games = summary["games"]
+    rows = {
+        "White wins": summary["white_wins"],
+        "Black wins": summary["black_wins"],
+        "draws": summary["draws"],
+    }
+    endings = {name.replace("_", " "): count for name, count in summary["endings"].items()}
+    return [
+        "RANDOM PLAY",
+        f"  {games} games of uniformly random legal moves, each to its end by the rules (seed {seed});",
+        f"  a share is uncertain by up to {98 / games**0.5:.0f} points (95 %).",
+        *_shares("Result", rows, games),
+        *_shares("Ending", endings, games),
+        f"  Plies        mean {summary['mean_plies']:.0f}, median {summary['median_plies']:.0f}, longest "
+        f"{summary['max_plies']}",
+        f"  Legal moves  mean {summary['mean_legal_moves']:.1f} a position",
+    ]
+
+
+def _shares(title: str, counts: dict[str, int], games: int) -> list[str]:
+    width = max(len(name) for name in counts)
+    return [
+        f"  {title if first else '':<11}  {name:<{width}}  {count:>5}  {100 * count / games:5.1f} %"
+        for first, (name, count) in zip([True, *[False] * len(counts)], counts.items())
+    ]
+
+
+def _engine(game: CompiledGame) -> list[str]:
+    planes, ranks, files = game.observation_shape
+    encoding = game.encoding
+    return [
+        "FOR A LEARNER",
+        f"  Actions      {encoding.num_actions} over {encoding.num_planes} planes; hash {encoding.hash[:16]}",
+        f"  Observation  {planes} planes of {ranks} x {files}; hash {observation_hash(game.variant)[:16]}",
+        f"  Rules hash   {game.variant.rules_hash}",
+    ]
+
+
+if __name__ == "__main__":
+    app()

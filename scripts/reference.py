@@ -1,0 +1,36 @@
+"""Write the generated pages of docs/reference/.
+
+python scripts/reference.py
+"""
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+sys.path[0] = str(Path(__file__).resolve().parents[1])
+
+import typer
+
+from envs.reference import actions_page, observation_page
+from scripts.command_line import with_exit_codes
+
+PAGES = {"actions.md": actions_page, "observation.md": observation_page}
+FOLDER = Path(__file__).resolve().parents[1] / "docs" / "reference"
+
+app = typer.Typer(add_completion=False)
+
+
+@app.command()
+@with_exit_codes
+def reference(
+    out: Annotated[Path, typer.Option(help="folder to write into", show_default="docs/reference")] = FOLDER,
+) -> None:
+    """Write the reference pages of observations and actions from the rules of the built-in games."""
+    out.mkdir(parents=True, exist_ok=True)
+    for name, page in PAGES.items():
+        (out / name).write_text(page(), encoding="utf-8")
+        print(out / name)
+
+
+if __name__ == "__main__":
+    app()

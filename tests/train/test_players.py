@@ -1,0 +1,65 @@
+"""Players by name: baselines, runs, checkpoints, and the game that they share."""
+
+from pathlib import Path
+
+import pytest
+
+from envs import load_variant
+from tests.train.stored_run import make_run
+from train.arena import MatchSettings, play_match
+from train.baselines import RandomPlayer
+from train.players import Contestant, UnknownPlayer, common_variant, describe, make_player
+
+
+@pytest.fixture(scope="module")
+def run_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("runs") / "mine"
+    make_run(folder, 5)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def trained(run_dir: Path) -> Contestant:
+    return make_player(str(run_dir), simulations=4)
+
+
+def test_random_needs_no_run_and_plays_any_game() -> None:
+    contestant = make_player("random", simulations=8)
+    assert isinstance(contestant.player, RandomPlayer)
+    assert contestant.variant is None
+    with pytest.raises(UnknownPlayer, match="say which"):
+        common_variant([contestant], None)
+    assert common_variant([contestant], load_variant("gardner")).name == "gardner"
+
+
+def test_a_run_is_its_newest_checkpoint_and_untrained_its_first(run_dir: Path, trained: Contestant) -> None:
+    first = make_player(f"untrained:{run_dir}", simulations=4)
+    assert trained.config is not None
+    assert trained.config.seed == 5
+    assert trained.player.name == f"{run_dir}@4"
+    assert first.checkpoint == run_dir / "checkpoints" / "000000"
+    assert common_variant([trained, first], None).name == "gardner"
+    settings = MatchSettings(games=4, random_plies=2, max_plies=12)
+    result = play_match(load_variant("gardner"), (trained.player, first.player), settings=settings)
+    assert set(result.pair_scores) == {0.5}  # the same weights on both sides, and no chance in them
+
+
+def test_players_of_other_rules_are_refused(trained: Contestant) -> None:
+    with pytest.raises(UnknownPlayer, match=r"was trained on gardner \(\w{12}\), not on chess"):
+        common_variant([trained], load_variant("chess"))
+
+
+def test_texts_that_name_no_player_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(UnknownPlayer, match="did you mean 'random'"):
+        make_player("radnom", simulations=4)
+    with pytest.raises(UnknownPlayer, match="expected a run, a checkpoint or a baseline"):
+        make_player(str(tmp_path / "nothing"), simulations=4)
+    with pytest.raises(UnknownPlayer, match="no checkpoint"):
+        make_player(str(tmp_path), simulations=4)
+    with pytest.raises(UnknownPlayer, match="no checkpoint 0"):
+        make_player(f"untrained:{tmp_path}", simulations=4)
+
+
+def test_a_game_is_described_with_the_options_that_are_on() -> None:
+    assert describe(load_variant("asylum", {"friendly_fire": True})) == "asylum+friendly_fire"
+    assert describe(load_variant("asylum")) == "asylum"

@@ -1,0 +1,114 @@
+"""Self-play: what is recorded is what was played, the quota holds, and a seed fixes the games."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from envs import engine_for, load_variant, piece_counts, read_fen
+from models.evaluator import UniformEvaluator
+from train.config import SearchConfig, SelfplayConfig
+from train.selfplay import SelfPlay, SelfPlayStats
+from train.shards import verify_game
+from train.starts import odds_start
+
+SEARCH = SearchConfig(num_simulations=8, fast_simulations=4, full_search_share=0.5)
+SELFPLAY = SelfplayConfig(games_per_worker=8, max_plies=60, sampled_plies=10, odds_share=0.5, random_plies=4)
+
+
+def play(name: str, *, positions: int, seed: int = 3, calls: int = 1, **names: int):
+    selfplay = SelfPlay(engine_for(load_variant(name)), SEARCH, SELFPLAY, seed=seed, **names)
+    games, total = [], SelfPlayStats()
+    for _ in range(calls):
+        ended, stats = selfplay.play(UniformEvaluator(), positions // calls, model_version=7)
+        games += ended
+        total.add(stats)
+    return games, total
+
+
+@pytest.fixture(scope="module")
+def gardner_games():
+    return play("gardner", positions=1500)
+
+
+@pytest.mark.parametrize("name", ["asylum", "palace_ninja_guards", "separate_realms_2", "chess"])
+def test_every_recorded_game_replays_by_the_rules(name):
+    games, _ = play(name, positions=700)
+    assert games
+    assert [verify_game(engine_for(load_variant(name)), game) for game in games] == [None] * len(games)
+
+
+def test_the_quota_is_met_and_overshot_by_less_than_a_round(gardner_games):
+    games, stats = gardner_games
+    assert 1500 <= stats.positions < 1500 + SELFPLAY.games_per_worker
+    assert sum(game.num_plies - game.opening_plies for game in games) <= stats.positions
+    assert stats.simulations == 8 * stats.full_searches + 4 * (stats.positions - stats.full_searches)
+    assert stats.full_searches / stats.positions == pytest.approx(0.5, abs=0.06)
+
+
+def test_full_searches_leave_a_policy_and_fast_ones_and_openings_leave_none(gardner_games):
+    games, _ = gardner_games
+    for game in games:
+        sizes = np.diff(game.policy_index)
+        assert (sizes[: game.opening_plies] == 0).all()
+        for ply in np.flatnonzero(sizes):
+            span = slice(game.policy_index[ply], game.policy_index[ply + 1])
+            assert game.policy_probs[span].sum() == pytest.approx(1, abs=1e-5)
+        assert game.model_version == 7
+    searched = np.concatenate([np.diff(game.policy_index)[game.opening_plies :] for game in games])
+    assert 0.4 < (searched > 0).mean() < 0.6
+
+
+def test_games_cut_by_the_cap_have_no_result_and_others_have_one(gardner_games):
+    games, _ = gardner_games
+    cut = [game for game in games if not game.termination]
+    assert cut and all(np.isnan(game.white_score) and game.num_plies == SELFPLAY.max_plies for game in cut)
+    assert all(game.white_score in (0, 0.5, 1) for game in games if game.termination)
+
+
+def test_the_starts_are_of_the_configured_kinds(gardner_games):
+    games, _ = gardner_games
+    kinds = {kind: [game for game in games if game.start_kind == kind] for kind in ("array", "odds", "random")}
+    assert all(kinds.values())
+    array = load_variant("gardner").start_fen
+    assert all(game.start_fen == array and game.opening_plies == 0 for game in kinds["array"])
+    assert all(game.start_fen == array and game.opening_plies > 0 for game in kinds["random"])
+    assert any(game.start_fen != array for game in kinds["odds"])
+
+
+def same(first, second):
+    return all(
+        np.array_equal(a, b, equal_nan=True) if isinstance(a, np.ndarray | float) else a == b
+        for a, b in zip(vars(first).values(), vars(second).values(), strict=True)
+    )
+
+
+def test_a_seed_fixes_the_games_however_the_quota_is_cut():
+    whole, _ = play("gardner", positions=800)
+    again, _ = play("gardner", positions=800)
+    assert len(whole) == len(again) and all(map(same, whole, again))
+    halves, _ = play("gardner", positions=800, calls=2)
+    assert all(same(a, b) for a, b in zip(whole, halves, strict=False))
+
+
+@pytest.mark.parametrize("other", [{"seed": 4}, {"worker": 1}, {"life": 5}])
+def test_seeds_workers_and_lives_play_different_games(other):
+    first, _ = play("gardner", positions=200)
+    second, _ = play("gardner", positions=200, **other)
+    assert {game.seed for game in first}.isdisjoint(game.seed for game in second)
+
+
+@pytest.mark.parametrize("name", ["asylum", "chess", "gardner", "palace_ninja_guards", "separate_realms_2"])
+def test_odds_starts_are_playable_and_keep_both_kings(name):
+    game = engine_for(load_variant(name))
+    rng = np.random.default_rng(0)
+    rows = np.array([read_fen(game, odds_start(game, rng)) for _ in range(100)])
+    counts = piece_counts(game, rows)
+    assert (counts[:, :, game.variant.royal] == 1).all()
+    assert len({tuple(row.ravel()) for row in counts}) > 50
+
+
+def test_stats_add_up():
+    total = SelfPlayStats(positions=1, root_values=0.5)
+    total.add(SelfPlayStats(positions=2, root_values=0.25))
+    assert dataclasses.asdict(total) | {"positions": 3, "root_values": 0.75} == dataclasses.asdict(total)

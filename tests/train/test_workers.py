@@ -1,0 +1,59 @@
+"""Workers: Ray actors play the same games as the same class in this process. Ray is started once, here alone."""
+
+import os
+
+import numpy as np
+import pytest
+
+from envs import engine_for, load_variant
+from models.evaluator import export_graph, weights_of
+from models.network import GameSpec, NetworkConfig, untrained_network
+from train.config import from_document
+from train.workers import LocalWorkers, RayWorkers, WorkerTask
+
+CONFIG = from_document({
+    "variant": "gardner",
+    "search": {"num_simulations": 8, "fast_simulations": 4},
+    "selfplay": {"games_per_worker": 8, "max_plies": 40},
+})  # fmt: skip
+QUOTA = 480
+
+
+@pytest.fixture(scope="module")
+def task_and_weights():
+    variant = load_variant("gardner")
+    network = untrained_network(GameSpec.of(engine_for(variant)), NetworkConfig(blocks=1, channels=8), seed=2)
+    return WorkerTask.of(CONFIG, variant, life=0, graph=export_graph(network)), weights_of(network)
+
+
+@pytest.fixture(scope="module")
+def ray_workers(task_and_weights):
+    workers = RayWorkers(task_and_weights[0], 2, None)
+    yield workers
+    workers.close()
+
+
+def test_ray_workers_play_the_games_that_one_process_plays(task_and_weights, ray_workers):
+    task, weights = task_and_weights
+    seen: list[int] = []
+    games, stats = ray_workers.play(weights, QUOTA, 1, seen.append)
+    assert 2 * QUOTA <= stats.positions < 2 * QUOTA + 16 * 8
+    assert seen == sorted(seen) and seen[-1] == stats.positions
+    local, _ = LocalWorkers(task).play(weights, QUOTA, 1, lambda _: None)
+    by_seed = {game.seed: game for game in games}
+    assert local
+    for game in local:
+        np.testing.assert_array_equal(game.actions, by_seed[game.seed].actions)
+        np.testing.assert_array_equal(game.policy_probs, by_seed[game.seed].policy_probs)
+    assert len(by_seed) == len(games) > len(local)
+
+
+def test_games_go_on_across_calls_with_newer_weights(task_and_weights, ray_workers):
+    _, weights = task_and_weights
+    games, _ = ray_workers.play(weights, QUOTA, 5, lambda _: None)
+    assert {game.model_version for game in games} == {5}
+    assert any(game.num_plies - game.opening_plies > QUOTA / 8 for game in games)
+
+
+def test_local_ray_asks_for_a_token(ray_workers):
+    assert os.environ["RAY_AUTH_MODE"] == "token"
