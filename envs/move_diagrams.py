@@ -49,7 +49,8 @@ def move_diagram(variant: Variant, number: int) -> str:
     marks[0, 0] = piece.letter
     heights = [y for _, y in marks]
     ranks = range(min(radius, max(heights) + 1), max(-radius, min(heights) - 1) - 1, -1)
-    rows = ([marks.get((x, y), EMPTY_MARK) for x in range(-radius, radius + 1)] for y in ranks)
+    half = max(MIN_RADIUS, *(abs(x) for x, _ in marks))
+    rows = ([marks.get((x, y), EMPTY_MARK) for x in range(-half, half + 1)] for y in ranks)
     return "\n".join(" ".join(row) for row in rows)
 
 

@@ -86,7 +86,9 @@ def _leap(group: RayGroup) -> str:
     if reach == 1:
         how = f"like a {LEAPERS[long, short]} {size}" if short else f"exactly {_straight(group)}"
         return f"leaps {how}, over anything"
-    leaps = f"the leap of a {LEAPERS[long, short]} {size}" if short else f"leaps of exactly {_straight(group)}"
+    leaps = (
+        f"the leap of a {LEAPERS[long, short]} {size}" if short else f"leaps of exactly {_straight(group)}"
+    )
     times = "any number of times" if reach == UNLIMITED else f"up to {spelled(reach)} times"
     stop = "; what stands between is jumped"
     if group.kind.capture:

@@ -149,7 +149,7 @@ def legal_moves(game: CompiledGame, rows: U64Array) -> tuple[U64Array, npt.NDArr
         Move words uint64 [N, bound], of which each row's first `counts` hold; counts int32 [N]; in check bool [N].
     """
     rows = _writable(game, rows).copy()
-    bound = max((game.legal_bound(board) for board in boards(game, rows)), default=1)
+    bound = game.legal_bound(boards(game, rows))
     moves = np.empty((len(rows), bound), np.uint64)
     counts = np.zeros(len(rows), np.int32)
     checks = np.zeros(len(rows), np.bool_)

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+import numpy.typing as npt
 
 from envs import layout
 from envs.actions import (
@@ -81,16 +82,21 @@ class CompiledGame:
         """An upper bound of legal moves for whatever stands on the board."""
         return self.variant.num_squares * max(self.most_moves) + len(self.variant.castlings)
 
-    def legal_bound(self, board: layout.U8Array) -> int:
-        """Return an upper bound of legal moves that holds for the whole game from a position.
+    def legal_bound(self, boards: layout.U8Array) -> int:
+        """Return an upper bound of legal moves that holds for the whole games from some positions.
 
         Args:
-            board: uint8 [S], piece codes.
+            boards: uint8 [S] or [N, S], piece codes.
         """
-        types = board[board > 0] & 15
-        sides = board[board > 0] >= layout.BLACK_CODE
-        most = np.array((0, *self.most_moves))
-        return int(max(most[types[sides]].sum(), most[types[~sides]].sum())) + len(self.variant.castlings)
+        return int(self._most_by_code[:, boards].sum(axis=-1).max(initial=1)) + len(self.variant.castlings)
+
+    @cached_property
+    def _most_by_code(self) -> npt.NDArray[np.int64]:
+        """int64 [2, codes], the most moves of each piece code for the side that it belongs to, 0 for the other."""
+        most = np.zeros((2, layout.NUM_CODES), np.int64)
+        for number, moves in enumerate(self.most_moves):
+            most[0, number + 1] = most[1, number + 1 + layout.BLACK_CODE] = moves
+        return most
 
 
 def compile_game(variant: Variant) -> CompiledGame:

@@ -204,7 +204,12 @@ def export_graph(network: PolicyValueNetwork) -> bytes:
 
 
 def make_evaluator(
-    network: PolicyValueNetwork, *, backend: Backend = "auto", device: str | None = None, threads: int = 1
+    network: PolicyValueNetwork,
+    *,
+    backend: Backend = "auto",
+    device: str | None = None,
+    threads: int = 1,
+    graph: bytes | None = None,
 ) -> NetworkEvaluator:
     """Choose an evaluator for a network.
 
@@ -213,6 +218,7 @@ def make_evaluator(
         backend: "auto" is torch on a GPU if there is one, else ONNX Runtime.
         device: torch device; None is the GPU if there is one, else the CPU. ONNX Runtime uses the CPU.
         threads: threads of one evaluation, ONNX Runtime only.
+        graph: an earlier `export_graph` of the same architecture, which saves exporting again.
     """
     import torch
 
@@ -220,7 +226,11 @@ def make_evaluator(
         device = "cuda" if torch.cuda.is_available() else "cpu"
     if backend == "torch" or (backend == "auto" and device != "cpu"):
         return TorchEvaluator(network, device=device)
-    return OnnxEvaluator(export_graph(network), threads=threads)
+    if graph is None:
+        return OnnxEvaluator(export_graph(network), threads=threads)
+    evaluator = OnnxEvaluator(graph, threads=threads)
+    evaluator.publish(weights_of(network))
+    return evaluator
 
 
 def _weight_names(named: Mapping[str, Any]) -> list[str]:

@@ -28,7 +28,7 @@ from rich.table import Table
 from envs import CompiledGame, VectorEnv, engine_for, load_variant, observe
 from envs.perft import perft
 from envs.rows import legal_moves
-from scripts.command_line import print_json, stdout_console, with_exit_codes
+from scripts.command_line import new_app, print_json, stdout_console, with_exit_codes
 from train.progress import Reporter
 from train.provenance import versions
 
@@ -38,9 +38,10 @@ WARM_UP_PLIES = 100
 SNAPSHOTS, SNAPSHOT_LANES, SNAPSHOT_GAP = 16, 1024, 8
 DISTINCT_BOARDS = SNAPSHOTS * SNAPSHOT_LANES
 SLICE = 256
+RANDOM_PLAY = ": random play, batch "
 STEPS_PER_LOOK, PEER_STEPS_PER_LOOK = 4096, 1024
 
-app = typer.Typer(add_completion=False)
+app = new_app()
 
 
 class Part(StrEnum):
@@ -74,7 +75,7 @@ class Contestant:
         name: What it does.
         unit: What is counted.
         sample: Runs once; returns the number of units done and the CPU seconds that they took.
-        baseline_of: Name of the contestant whose rate is divided by this one's; empty for none.
+        baseline_of: Start of the names of those whose rates are divided by this one's; empty for none.
     """
 
     name: str
@@ -102,14 +103,8 @@ def env_contestants(settings: Settings) -> list[Contestant]:
         found += [_stepping(name, batch, settings.seconds) for batch in settings.batches]
         found += [_counting(game, settings.seconds), *_on_boards(game, settings.seconds)]
     if settings.peers:
-        target = step_name("chess", max(settings.batches))
-        found += [_open_spiel(settings.seconds, target, with_mask) for with_mask in (False, True)]
+        found += [_open_spiel(settings.seconds, with_mask) for with_mask in (False, True)]
     return found
-
-
-def step_name(variant: str, batch: int) -> str:
-    """Return the name of the contestant that plays random games."""
-    return f"{variant}: random play, batch {batch}"
 
 
 def _stepping(variant: str, batch: int, seconds: float) -> Contestant:
@@ -126,7 +121,9 @@ def _stepping(variant: str, batch: int, seconds: float) -> Contestant:
 
     play(WARM_UP_PLIES)
     looks = max(1, STEPS_PER_LOOK // batch)
-    return Contestant(step_name(variant, batch), "steps", partial(timed, partial(play, looks), seconds))
+    return Contestant(
+        f"{variant}{RANDOM_PLAY}{batch}", "steps", partial(timed, partial(play, looks), seconds)
+    )
 
 
 def _counting(game: CompiledGame, seconds: float) -> Contestant:
@@ -173,7 +170,7 @@ def random_rows(game: CompiledGame) -> npt.NDArray[np.uint64]:
     return np.concatenate(found)
 
 
-def _open_spiel(seconds: float, target: str, with_mask: bool) -> Contestant:
+def _open_spiel(seconds: float, with_mask: bool) -> Contestant:
     try:
         import pyspiel
     except ImportError:
@@ -193,7 +190,7 @@ def _open_spiel(seconds: float, target: str, with_mask: bool) -> Contestant:
         return PEER_STEPS_PER_LOOK
 
     name = f"OpenSpiel chess: random play{', mask too' if with_mask else ''}"
-    return Contestant(name, "steps", partial(timed, play, seconds), target)
+    return Contestant(name, "steps", partial(timed, play, seconds), f"chess{RANDOM_PLAY}")
 
 
 PARTS: dict[Part, Callable[[Settings], list[Contestant]]] = {Part.ENV: env_contestants}
@@ -219,11 +216,11 @@ def run_rounds(
 def ratios(contestants: list[Contestant], rates: dict[str, list[float]]) -> dict[str, float]:
     """Return how many times as fast as its baseline each contestant was, as the median over the rounds."""
     found = {}
-    for baseline in contestants:
-        if baseline.baseline_of in rates:
-            pairs = zip(rates[baseline.baseline_of], rates[baseline.name])
-            name = f"{baseline.baseline_of} / {baseline.name}"
-            found[name] = statistics.median(own / other for own, other in pairs)
+    for other in filter(lambda one: one.baseline_of, contestants):
+        for own in contestants:
+            if own.name.startswith(other.baseline_of):
+                pairs = zip(rates[own.name], rates[other.name])
+                found[f"{own.name} / {other.name}"] = statistics.median(one / two for one, two in pairs)
     return found
 
 

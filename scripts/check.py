@@ -12,17 +12,17 @@ sys.path[0] = str(Path(__file__).resolve().parents[1])
 import numpy as np
 import typer
 
-from envs import CompiledGame, InvalidVariant, Variant, engine_for, load_variant
+from envs import CompiledGame, InvalidFen, InvalidVariant, Variant, engine_for, load_variant, read_fen
 from envs.describe import describe, option_changes
 from envs.observation import observation_hash
 from envs.random_games import RandomGames, play_random_games
 from envs.rule_sheet import rule_sheet
-from scripts.command_line import FAILED, print_json, with_exit_codes
+from scripts.command_line import FAILED, new_app, print_json, with_exit_codes
 from train.progress import Reporter
 from train.provenance import provenance
 
 SEED_NAME = "random_games"
-app = typer.Typer(add_completion=False)
+app = new_app()
 
 
 @app.command()
@@ -30,7 +30,7 @@ app = typer.Typer(add_completion=False)
 def check(
     variant: Annotated[str, typer.Argument(help="built-in name or path of a variant file")],
     *,
-    option: Annotated[list[str] | None, typer.Option(help="switch an option of the game on; may be repeated")] = None,
+    option: Annotated[list[str] | None, typer.Option(help="option to switch on; may be repeated")] = None,
     games: Annotated[int, typer.Option(min=1, help="random games to play")] = 100,
     seed: Annotated[int, typer.Option(min=0, help="of the random games")] = 0,
     as_json: Annotated[bool, typer.Option("--json", help="print one JSON object")] = False,
@@ -41,8 +41,10 @@ def check(
     """
     try:
         game = engine_for(load_variant(variant, dict.fromkeys(option or [], True)))
-    except InvalidVariant as error:
-        print(f"error: {error}", file=sys.stderr)
+        read_fen(game, game.variant.start_fen)
+    except (InvalidVariant, InvalidFen) as error:
+        place = f"{game.variant.name}: start: " if isinstance(error, InvalidFen) else ""
+        print(f"error: {place}{error}", file=sys.stderr)
         raise typer.Exit(FAILED) from None
     if not as_json:
         print(rule_sheet(game.variant), end="\n\n", flush=True)

@@ -14,10 +14,10 @@ import typer
 
 from envs import engine_for, load_variant
 from envs.perft import divide, perft
-from scripts.command_line import print_json, with_exit_codes
+from scripts.command_line import new_app, print_json, with_exit_codes
 from train.provenance import provenance
 
-app = typer.Typer(add_completion=False)
+app = new_app()
 
 
 @app.command()
@@ -27,7 +27,7 @@ def count_moves(
     depth: Annotated[int, typer.Argument(min=0, max=60, help="plies")],
     *,
     fen: Annotated[str | None, typer.Option(help="where to begin; by default the start position")] = None,
-    option: Annotated[list[str] | None, typer.Option(help="switch an option of the game on; may be repeated")] = None,
+    option: Annotated[list[str] | None, typer.Option(help="option to switch on; may be repeated")] = None,
     by_move: Annotated[bool, typer.Option("--divide", help="count below each first move too")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="print one JSON object")] = False,
 ) -> None:

@@ -12,12 +12,12 @@ sys.path[0] = str(Path(__file__).resolve().parents[1])
 import typer
 
 from envs.reference import actions_page, observation_page
-from scripts.command_line import with_exit_codes
+from scripts.command_line import new_app, with_exit_codes
 
 PAGES = {"actions.md": actions_page, "observation.md": observation_page}
 FOLDER = Path(__file__).resolve().parents[1] / "docs" / "reference"
 
-app = typer.Typer(add_completion=False)
+app = new_app()
 
 
 @app.command()

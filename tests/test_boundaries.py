@@ -19,7 +19,7 @@ import yaml
 ROOT = Path(__file__).resolve().parents[1]
 LAYERS = ("envs", "models", "train", "scripts")  # each may import those to its left
 PRODUCT = sorted(path for layer in LAYERS for path in (ROOT / layer).rglob("*.py"))
-SCRIPTS = sorted((ROOT / "scripts").glob("*.py"))
+SCRIPTS = [path for path in sorted((ROOT / "scripts").glob("*.py")) if "__main__" in path.read_text()]
 
 RAY_HOME = "train/workers.py"
 COMMAND_LINE = frozenset({"argparse", "click", "docopt", "getopt", "optparse", "typer"})

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from envs import Termination
 from train.arena import MatchResult
+from train.piece_values import Report
 from train.selfplay import ODDS, SelfPlayStats
 from train.shards import GameRecord
 
@@ -103,3 +104,14 @@ def match_numbers(match: MatchResult | None) -> Numbers:
         f"eval/draw_share/{opponent}": match.draws / match.settings.games,
         f"eval/plies/{opponent}": match.plies,
     }
+
+
+def piece_numbers(report: Report | None) -> Numbers:
+    """Return the `pieces` group: the values in pawns that there are."""
+    numbers: Numbers = {}
+    for piece in report.values.pieces if report is not None else ():
+        if piece.value is not None:
+            numbers[f"pieces/value/{piece.letter}"] = piece.value.estimate
+            numbers[f"pieces/value_low/{piece.letter}"] = piece.value.low
+            numbers[f"pieces/value_high/{piece.letter}"] = piece.value.high
+    return numbers

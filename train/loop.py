@@ -24,7 +24,7 @@ from models.evaluator import export_graph, make_evaluator, weights_of
 from models.network import GameSpec, NetworkConfig, untrained_network
 from train.arena import MatchResult, MatchSettings, play_match
 from train.config import ConfigError, RunConfig
-from train.iteration_metrics import Numbers, Stopwatch, game_numbers, match_numbers, search_numbers
+from train.iteration_metrics import Numbers, Stopwatch, game_numbers, match_numbers, piece_numbers, search_numbers
 from train.learner import Learner
 from train.metrics import MetricsWriter
 from train.piece_values import InsufficientData, Report, measure_run
@@ -35,7 +35,7 @@ from train.runs import RunFolder
 from train.search import SearchPlayer, SearchSettings
 from train.selfplay import SelfPlayStats
 from train.shards import GameRecord, ShardInfo, store_games
-from train.workers import Workers, WorkerTask, start_workers
+from train.workers import WorkerTask, start_workers
 
 NETWORK_STREAM, SAMPLE_STREAM = range(2)
 
@@ -118,7 +118,11 @@ class Trainer:
             self._save()
         self.metrics = MetricsWriter(folder.path, resume_after=self.iteration if resume else None)
         self.metrics.write_text("config", cfg.to_yaml())
-        self.workers = self._start_workers()
+        self.reporter.say("exporting the network ...")
+        self.graph = export_graph(self.learner.playing_network)
+        where = "this process" if cfg.workers == 0 else f"{cfg.workers} Ray workers"
+        self.reporter.say(f"starting self-play in {where} ...")
+        self.workers = start_workers(cfg, WorkerTask.of(cfg, self.variant, life=self.iteration, graph=self.graph))
 
     def iterate(self) -> None:
         """Make games, learn from them, and commit both."""
@@ -141,20 +145,14 @@ class Trainer:
     def conclude(self) -> RunSummary:
         """Play the last match, estimate piece values, and return both."""
         match = self._match()
-        self.metrics.write(self.iteration, match_numbers(match))
         report, refusal = self._piece_values()
+        self.metrics.write(self.iteration, {**match_numbers(match), **piece_numbers(report)})
         self.metrics.close()
         return RunSummary(self.folder.path, match, report, refusal)
 
     def close(self) -> None:
         """End the workers."""
         self.workers.close()
-
-    def _start_workers(self) -> Workers:
-        where = "this process" if self.cfg.workers == 0 else f"{self.cfg.workers} Ray workers"
-        self.reporter.say(f"exporting the network and starting self-play in {where} ...")
-        graph = export_graph(self.learner.playing_network)
-        return start_workers(self.cfg, WorkerTask.of(self.cfg, self.variant, life=self.iteration, graph=graph))
 
     def _self_play(self, clock: Stopwatch) -> tuple[list[GameRecord], SelfPlayStats]:
         quota = self.cfg.selfplay.positions_per_iteration
@@ -197,7 +195,7 @@ class Trainer:
         """Play the configured opponent with the weights that play."""
         cfg = self.cfg.evaluation
         search = self.cfg.search
-        evaluator = make_evaluator(self.learner.playing_network, threads=os.cpu_count() or 1)
+        evaluator = make_evaluator(self.learner.playing_network, threads=os.cpu_count() or 1, graph=self.graph)
         player = SearchPlayer(
             evaluator, num_simulations=cfg.simulations, name=f"{self.folder.path.name}:{self.iteration}",
             settings=SearchSettings(search.max_considered_actions, search.c_visit, search.c_scale))

@@ -43,7 +43,7 @@ def all_settings() -> list[Variant]:
 
 
 def own_games() -> list[Variant]:
-    """Return games that only the tests know, read by path: what the notation can say beyond the built-in ones."""
+    """Return games that only the tests know, read by path: more of what a variant file can say."""
     return [load_variant(file) for file in sorted(VARIANTS_FOLDER.glob("*.yaml"))]
 
 
@@ -55,6 +55,7 @@ def pick_move(
     variant: Variant,
     rng: np.random.Generator,
     temper: Temper,
+    *,
     state: State,
     moves: list[Move],
     last: Move | None,

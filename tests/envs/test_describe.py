@@ -39,9 +39,9 @@ def test_orthodox_pieces_in_words() -> None:
     assert words(chess, "N") == "Leaps like a knight (two squares by one), over anything."
     assert words(chess, "P") == (
         "One step forward onto an empty square; from rank 2 (White) or 7 (Black) up to two steps over empty "
-        "squares. Captures one step diagonally forward. En passant: when it has moved two steps, an enemy pawn "
-        "may capture it on the very next move, by a capturing move to the square it passed. On reaching rank 8 "
-        "(White) or 1 (Black) it must become one of: queen (Q), rook (R), bishop (B) or knight (N)."
+        "squares. Captures one step diagonally forward. En passant: when it has moved two steps, an enemy "
+        "pawn may capture it on the very next move, by a capturing move to the square it passed. On reaching "
+        "rank 8 (White) or 1 (Black) it must become one of: queen (Q), rook (R), bishop (B) or knight (N)."
     )
 
 
@@ -73,8 +73,8 @@ def test_directions_ranges_and_riders_in_words(tmp_path: Path) -> None:
         "landing squares are empty; what stands between is jumped, and the last leap may capture."
     )
     assert words(strange, "B") == (
-        "Leaps like a knight (two squares by one, only two right and one backward, two forward and one right, two "
-        "forward and one left or two left and one backward), over anything."
+        "Leaps like a knight (two squares by one, only two right and one backward, two forward and one "
+        "right, two forward and one left or two left and one backward), over anything."
     )
     assert words(strange, "N") == (
         "Slides any distance forward. One step diagonally backward. Leaps exactly two squares sideways or "

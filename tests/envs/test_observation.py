@@ -1,4 +1,4 @@
-"""The planes against an independent slow construction from the FEN and the game so far; the generated reference."""
+"""The planes against a slow reading of the FEN and the game so far; the generated reference."""
 
 import re
 from collections import Counter
@@ -19,7 +19,7 @@ each_game = pytest.mark.parametrize("variant", all_settings(), ids=setting_name)
 
 
 def slow_planes(variant: Variant, fen: str, earlier: int) -> Planes:
-    """The planes of a position by reading its FEN; `earlier` is how often it has occurred before in its game."""
+    """The planes of a position from its FEN; `earlier` is how often it has occurred before in its game."""
     rows, side, rights, passed, clock, _ = fen.split(" ")
     height, width = variant.board.ranks, variant.board.files
     grid = np.array([list(expand(row)) for row in rows.split("/")])[::-1]  # (H, W), White's first rank first

@@ -31,9 +31,8 @@ def test_the_seed_decides_the_games_and_progress_counts_them() -> None:
 
 
 def test_random_play_ends_as_it_is_known_to() -> None:
-    played = play_random_games(
-        load_variant("asylum"), 500, seed=0
-    )  # 43 % decisive, 410 plies, 41 legal moves
+    # Some 4,000 games: 43 % decisive, 410 plies, 41 legal moves.
+    played = play_random_games(load_variant("asylum"), 500, seed=0)
     decisive = 1 - played.results()["draws"] / 500
     assert 0.36 < decisive < 0.50
     assert 385 < played.plies.mean() < 440

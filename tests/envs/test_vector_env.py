@@ -30,9 +30,10 @@ MATE_IN_ONE = "7k/3Q4/6K1/8/8/8/8/8 w - - 99 1"
 def everything(env: VectorEnv) -> dict[str, Any]:
     """A snapshot of all that an environment shows."""
     return {
-        "states": env.states.copy(), "mask": env.legal_action_mask.copy(), "counts": env.legal_counts.copy(),
-        "check": env.in_check.copy(), "terminations": env.terminations.copy(), "truncated": env.truncated.copy(),
-        "score": env.white_score.copy(), "plies": env.plies, "planes": env.observe(), "keys": env.keys.copy(),
+        "states": env.states.copy(), "keys": env.keys.copy(), "plies": env.plies, "planes": env.observe(),
+        "mask": env.legal_action_mask.copy(), "counts": env.legal_counts.copy(), "check": env.in_check.copy(),
+        "terminations": env.terminations.copy(), "truncated": env.truncated.copy(),
+        "score": env.white_score.copy(),
     }  # fmt: skip
 
 

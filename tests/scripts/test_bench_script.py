@@ -38,8 +38,8 @@ def test_the_table_goes_to_stdout_and_progress_to_stderr() -> None:
 
 @pytest.mark.skipif(importlib.util.find_spec("pyspiel") is None, reason="the extra 'bench' is not installed")
 def test_peers_are_measured_in_the_same_rounds_as_what_they_are_compared_with() -> None:
-    words = ("env", "--variant", "chess", "--batch", "64", "--peers", "--json", "--rounds", "2", "--seconds", "0.01")
-    document = json.loads(bench(*words).stdout)
+    words = "env --variant chess --batch 64 --peers --json --rounds 2 --seconds 0.01"
+    document = json.loads(bench(*words.split()).stdout)
     assert {len(measured["rates"]) for measured in document["measured"]} == {2}
     plain, with_mask = document["ratios"].values()
     assert 1 < plain < with_mask
@@ -62,7 +62,6 @@ def test_rounds_take_turns_and_a_ratio_is_the_median_over_rounds() -> None:
     assert done == [1, 2, 3, 4, 5, 6]
     assert rates == {"own": [10, 40, 30], "peer": [10, 10, 10]}
     assert ratios(entered, rates) == {"own / peer": 3.0}
-    assert ratios(entered[1:], rates | {"own": [10, 40, 30]}) == {"own / peer": 3.0}
 
 
 def test_a_sample_does_its_work_at_least_once_and_until_its_time_is_over() -> None:
