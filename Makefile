@@ -30,8 +30,6 @@ TORCH_CPU_INDEX := https://download.pytorch.org/whl/cpu
 PIP_ARGS ?= $(if $(CPU),--extra-index-url $(TORCH_CPU_INDEX))
 
 SUPPORTED := import sys; sys.exit(not (3, 11) <= sys.version_info[:2] < (3, 13))
-WARM_UP := from envs import VectorEnv; env = VectorEnv("gardner", 2); env.observe(); env.step(env.legal_action_mask.argmax(1))
-
 help:
 	@sed -n 's/^#  \( make\)/ \1/p' Makefile
 
@@ -73,7 +71,7 @@ train: $(STAMP)
 
 test: $(STAMP)
 	@echo "[test] compiling the rules kernels, if no compiled copy is cached (about half a minute the first time)"
-	@$(PY) -c '$(WARM_UP)'
+	@$(PY) -m envs.warm_up
 	@echo "[test] the default suite in $(JOBS) processes: some minutes"
 	$(PY) -m pytest -n $(JOBS) --dist loadfile $(ARGS)
 

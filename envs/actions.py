@@ -125,7 +125,7 @@ def promotes_on(variant: Variant, square: int, side: int) -> bool:
 
 def encode_actions(variant: Variant) -> ActionEncoding:
     """Derive the action encoding of a game, whatever its options are set to."""
-    settings = [{}, *({name: True} for name in variant.options), {name: True for name in variant.options}]
+    settings = [{}, *({name: True} for name in variant.options), dict.fromkeys(variant.options, True)]
     triples: set[MoveTriple] = set()
     for options in settings:
         triples.update(_geometric_moves(variant_from_document(variant.document, options, name=variant.name)))
@@ -144,8 +144,16 @@ def encode_actions(variant: Variant) -> ActionEncoding:
     cells = np.array([y * board.files + x for x, y in board.squares], dtype=np.int32)
     plane, start, to, promotion = (np.ascontiguousarray(column) for column in table.T)
     gather = plane * np.int32(board.ranks * board.files) + cells[start]
-    text = json.dumps([ENCODING_VERSION, board.files, board.ranks, [[p.dx, p.dy, p.promotion] for p in planes],
-                       [row[:2] for row in rows], board.squares])
+    text = json.dumps(
+        [
+            ENCODING_VERSION,
+            board.files,
+            board.ranks,
+            [[p.dx, p.dy, p.promotion] for p in planes],
+            [row[:2] for row in rows],
+            board.squares,
+        ]
+    )
     return ActionEncoding(planes, plane, start, to, promotion, gather, hashlib.sha256(text.encode()).hexdigest())
 
 

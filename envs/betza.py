@@ -86,10 +86,11 @@ def parse_betza(text: str) -> tuple[Ray, ...]:
     while position < len(text):
         match = _TOKEN.match(text, position)
         if match is None:
-            raise ValueError(f"expected modifiers and an atom at character {position + 1} of {text!r}, got "
-                             f"{text[position:]!r}")
+            raise ValueError(
+                f"expected modifiers and an atom at character {position + 1} of {text!r}, got {text[position:]!r}"
+            )
         modifiers, letter, digits = match.groups()
-        doubled = match.group(0)[len(modifiers):].startswith(letter * 2)
+        doubled = match.group(0)[len(modifiers) :].startswith(letter * 2)
         rays.extend(_token_rays(text, modifiers, letter, doubled, digits))
         position = match.end()
     return tuple(dict.fromkeys(rays))

@@ -60,9 +60,7 @@ def describe(variant: Variant) -> tuple[Section, ...]:
     types = range(len(variant.piece_types))
     sections = [
         Section("Board", (Entry("", tuple(_board(variant))),)),
-        Section(
-            "Pieces", (Entry("", (MOVES_IN_GENERAL,)), *(describe_piece(variant, number) for number in types))
-        ),
+        Section("Pieces", (Entry("", (MOVES_IN_GENERAL,)), *(describe_piece(variant, number) for number in types))),
     ]
     if any(variant.castlings):
         sections.append(Section("Castling", tuple(_castling(variant))))
@@ -115,9 +113,7 @@ def _flat(variant: Variant) -> list[tuple[str, str]]:
 def _board(variant: Variant) -> list[str]:
     board = variant.board
     last_file, last_rank = chr(ord("a") + board.files - 1), board.first_rank + board.ranks - 1
-    sentences = [
-        f"{board.files} files (a to {last_file}) by {board.ranks} ranks ({board.first_rank} to {last_rank})."
-    ]
+    sentences = [f"{board.files} files (a to {last_file}) by {board.ranks} ranks ({board.first_rank} to {last_rank})."]
     holes = board.files * board.ranks - variant.num_squares
     if holes:
         sentences.append(
@@ -127,9 +123,7 @@ def _board(variant: Variant) -> list[str]:
     rows = variant.start_fen.split(" ")[0].split("/")
     mirrored = [row.swapcase() for row in reversed(rows)] == rows
     sentences.append(
-        "Black's array mirrors White's, file by file."
-        if mirrored
-        else "The two arrays do not mirror each other."
+        "Black's array mirrors White's, file by file." if mirrored else "The two arrays do not mirror each other."
     )
     sentences.append(f"{SIDE_NAMES['wb'.index(variant.start_fen.split(' ')[1])]} moves first.")
     return sentences
@@ -205,8 +199,7 @@ def _one_castling(variant: Variant, number: int, move: Castling) -> Entry:
     royal, partner = variant.piece_types[variant.royal].name, variant.piece_types[move.partner_type].name
     sentences = [
         f"{royal.capitalize()} {at[king_x]} to {at[to_x]}, {partner} {at[partner_x]} to {at[partner_to_x]}.",
-        f"{listed(at[x] for x in sorted(swept))} must be empty, {listed(at[x] for x in sorted(safe))} not "
-        "attacked.",
+        f"{listed(at[x] for x in sorted(swept))} must be empty, {listed(at[x] for x in sorted(safe))} not attacked.",
     ]
     exposed = sorted(swept - set(safe))
     if exposed:

@@ -45,8 +45,11 @@ def _choose_cache() -> Path:
     if asked and Path(asked).name.startswith("asylum-zero-"):
         asked = str(Path(asked).parent)
     homes = [Path(asked)] if asked else []
-    homes += [Path(sys.prefix) / "var" / "numba", Path.home() / ".cache" / "asylum-zero",
-              Path(tempfile.gettempdir()) / f"asylum-zero-{os.getuid() if hasattr(os, 'getuid') else 'user'}"]
+    homes += [
+        Path(sys.prefix) / "var" / "numba",
+        Path.home() / ".cache" / "asylum-zero",
+        Path(tempfile.gettempdir()) / f"asylum-zero-{os.getuid() if hasattr(os, 'getuid') else 'user'}",
+    ]
     name = _cache_name()
     for home in homes:
         if _writable(home / name):
@@ -56,6 +59,8 @@ def _choose_cache() -> Path:
 
 CACHE_DIR = _choose_cache()
 os.environ["NUMBA_CACHE_DIR"] = str(CACHE_DIR)
+
+_announced = False
 
 import numba  # noqa: E402
 
@@ -68,13 +73,10 @@ def njit(function: Callable[..., Any]) -> Callable[..., Any]:
     return compiled
 
 
-def announce_compilation(what: str) -> None:
-    """Say on stderr that kernels are being compiled, when the cache has none of them yet."""
-    marker = CACHE_DIR / f"{what}.compiled"
-    if not marker.exists():
-        print(f"compiling the {what} kernels, once for this environment (up to a minute) ...", file=sys.stderr, flush=True)
-
-
-def mark_compiled(what: str) -> None:
-    """Record that the kernels named `what` are in the cache."""
-    (CACHE_DIR / f"{what}.compiled").touch()
+def announce_compilation() -> None:
+    """Say on stderr, once, that kernels will be compiled, when the cache has none yet."""
+    global _announced  # noqa: PLW0603 - one message a process
+    if not _announced and not any(CACHE_DIR.rglob("*.nbi")):
+        sys.stderr.write("compiling the rules kernels, once for this environment (up to a minute) ...\n")
+        sys.stderr.flush()
+    _announced = True

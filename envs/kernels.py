@@ -24,7 +24,12 @@ U15, U16, U24, U28, U32_, U36, U48 = U(15), U(16), U(24), U(28), U(32), U(36), U
 BYTE, HALF = U(0xFF), U(0xFFFF)
 ENTRY_MASK = U(0xFFFFFF)
 
-H_SQUARES, H_WORDS, H_ROYAL, H_PAWN = U(layout.T_SQUARES), U(layout.T_WORDS), U(layout.T_ROYAL), U(layout.T_PAWN)
+H_SQUARES, H_WORDS, H_ROYAL, H_PAWN = (
+    U(layout.T_SQUARES),
+    U(layout.T_WORDS),
+    U(layout.T_ROYAL),
+    U(layout.T_PAWN),
+)
 H_BARE_DRAW, H_GOALS, H_DEDUPE = U(layout.T_BARE_DRAW), U(layout.T_GOALS), U(layout.T_DEDUPE)
 H_TYPES, H_PLANES, H_CELLS = U(layout.T_TYPES), U(layout.T_PLANES), U(layout.T_CELLS)
 H_COLOUR_PLANE, H_MOVES, H_ATTACKS = U(layout.T_COLOUR_PLANE), U(layout.T_MOVES), U(layout.T_ATTACKS)
@@ -35,7 +40,13 @@ C_KING_FROM, C_KING_TO, C_PARTNER_FROM = U(layout.C_KING_FROM), U(layout.C_KING_
 C_PARTNER_TO, C_PARTNER, C_ACTION = U(layout.C_PARTNER_TO), U(layout.C_PARTNER), U(layout.C_ACTION)
 C_LISTS = U(layout.C_LISTS)
 
-LEAP, SLIDE, RAY, FIRE, FIRE_OWN = U(layout.LEAP), U(layout.SLIDE), U(layout.RAY), U(layout.FIRE), U(layout.FIRE_OWN)
+LEAP, SLIDE, RAY, FIRE, FIRE_OWN = (
+    U(layout.LEAP),
+    U(layout.SLIDE),
+    U(layout.RAY),
+    U(layout.FIRE),
+    U(layout.FIRE_OWN),
+)
 OVERRUN, PAWN_STEP, PAWN_CAPTURE = U(layout.OVERRUN), U(layout.PAWN_STEP), U(layout.PAWN_CAPTURE)
 E_QUIET, E_CAPTURE, E_MULTI = U(layout.ENTRY_QUIET), U(layout.ENTRY_CAPTURE), U(layout.ENTRY_MULTI)
 
@@ -754,130 +765,6 @@ def legal_moves(tab, s8, s64, moves, width, counts, checks, scratch):
 
 
 @njit
-def step_lanes(tab, zob, s8, s64, history, moves, counts, mask, lanes, actions, moving, first, last):
-    """Play one action in each lane `first <= i < last` that is `moving` (bool [B]) and still running.
-
-    Args:
-        history: uint64 [B * HISTORY_LENGTH].
-        moves, counts: uint64 [B * M], int32 [B]: legal moves of each lane, brought up to date.
-        mask: bool [B * A], legal actions, brought up to date.
-        lanes: the tuple `(checks, terminations, truncated, white_score, rewards, start_ply, max_plies, scratch)`.
-        actions: int64 [B].
-    """
-    checks, terminations, truncated, white_score, rewards, start_ply, max_plies, scratch = lanes
-    words = U(tab[H_WORDS])
-    num_actions = U(tab[U(layout.T_ACTIONS)])
-    width = U(len(moves)) // U(len(counts))
-    i = U(first)
-    while i < U(last):
-        rewards[i] = 0.0
-        if terminations[i] or truncated[i] or not moving[i]:
-            i += U1
-            continue
-        action = U(actions[i])
-        w = i * words
-        m = i * width
-        side = s8[w * U8 + O_TO_PLAY]
-        end = m + U(counts[i])
-        chosen = m
-        q = m
-        while q < end:
-            listed = (moves[q] >> U16) & HALF
-            if listed == action:
-                chosen = q
-            mask[i * num_actions + listed] = False
-            q += U1
-        make(tab, zob, s8, s64, w, moves[chosen])
-        remember(s8, s64, w, history, i * HISTORY)
-        packed = generate(tab, s8, s64, w, scratch, moves, m)
-        num_moves = packed >> U1
-        checks[i] = packed & U1
-        end_kind = verdict(tab, s8, s64, w, num_moves, packed & U1)
-        counts[i] = num_moves
-        if end_kind:
-            counts[i] = 0
-            terminations[i] = end_kind
-            if end_kind == CHECKMATE or end_kind == SCEPTER:
-                rewards[i] = 1.0
-                white_score[i] = 1.0 if side == 0 else 0.0
-            else:
-                white_score[i] = 0.5
-        elif (s64[w + U2] >> PLY_SHIFT) - U(start_ply[i]) >= U(max_plies):
-            truncated[i] = True
-            counts[i] = 0
-        else:
-            end = m + num_moves
-            q = m
-            while q < end:
-                mask[i * num_actions + ((moves[q] >> U16) & HALF)] = True
-                q += U1
-        i += U1
-
-
-@njit
-def sample(moves, counts, uniforms, actions):
-    """Write one of each lane's listed actions, drawn uniformly; -1 where a lane has none.
-
-    Args:
-        moves, counts: uint64 [B * M], int32 [B]: legal moves of each lane.
-        uniforms: float64 [B] in [0, 1).
-        actions: int64 [B], written.
-    """
-    width = U(len(moves)) // U(len(counts))
-    i = U0
-    while i < U(len(counts)):
-        actions[i] = -1
-        if counts[i] > 0:
-            chosen = i * width + U(uniforms[i] * counts[i])
-            actions[i] = (moves[chosen] >> U16) & HALF
-        i += U1
-
-
-@njit
-def refresh_lane(tab, s8, s64, moves, counts, mask, lanes, i):
-    """Bring the legal moves, check flag and outcome of one lane up to date after its row was set."""
-    checks, terminations, truncated, white_score, rewards, start_ply, max_plies, scratch = lanes
-    words = U(tab[H_WORDS])
-    num_actions = U(tab[U(layout.T_ACTIONS)])
-    lane = U(i)
-    w = lane * words
-    m = lane * (U(len(moves)) // U(len(counts)))
-    mask[lane * num_actions : (lane + U1) * num_actions] = False
-    packed = generate(tab, s8, s64, w, scratch, moves, m)
-    num_moves = packed >> U1
-    checks[lane] = packed & U1
-    end_kind = verdict(tab, s8, s64, w, num_moves, packed & U1)
-    terminations[lane] = end_kind
-    truncated[lane] = False
-    rewards[lane] = 0.0
-    white_score[lane] = np.nan
-    start_ply[lane] = s64[w + U2] >> PLY_SHIFT
-    counts[lane] = num_moves
-    if end_kind:
-        counts[lane] = 0
-        white_score[lane] = 0.5
-        if end_kind == CHECKMATE or end_kind == SCEPTER:
-            white_score[lane] = 1.0 if s8[w * U8 + O_TO_PLAY] else 0.0
-        return
-    q = m
-    while q < m + num_moves:
-        mask[lane * num_actions + ((moves[q] >> U16) & HALF)] = True
-        q += U1
-
-
-@njit
-def begin_lanes(tab, s8, s64, history, moves, counts, mask, lanes, chosen):
-    """Start new games in the `chosen` lanes (int64) from the rows that stand there; their histories are empty."""
-    i = 0
-    while i < len(chosen):
-        lane = U(chosen[i])
-        w = lane * U(tab[H_WORDS])
-        remember(s8, s64, w, history, lane * HISTORY)
-        refresh_lane(tab, s8, s64, moves, counts, mask, lanes, lane)
-        i += 1
-
-
-@njit
 def replay(tab, zob, s8, s64, history, moves, actions, scratch):
     """Play one game from row 0 on, writing the position after action t to row t + 1.
 
@@ -911,56 +798,6 @@ def replay(tab, zob, s8, s64, history, moves, actions, scratch):
         make(tab, zob, s8, s64, w + words, moves[m])
         remember(s8, s64, w + words, history, U0)
         t += U1
-
-
-@njit
-def observe(tab, s8, s64, out):
-    """Write the observation planes of rows, seen by the side to move; `out` is float32 [N * C * cells]."""
-    words = U(tab[H_WORDS])
-    size = U(tab[H_SQUARES])
-    types = U(tab[H_TYPES])
-    cells = U(tab[H_CELLS])
-    planes = U(tab[H_PLANES])
-    out[:] = np.float32(0.0)
-    r = U0
-    while r < U(len(s64)) // words:
-        w = r * words
-        head = w * U8
-        b = head + BOARD_BYTE
-        o = r * planes * cells
-        side = U(s8[head + O_TO_PLAY])
-        cell = U(tab[H_CELL]) + side * size
-        extra = o + U2 * types * cells
-        rights = U(s8[head + O_CASTLING])
-        if side:
-            rights = (rights >> U2) | (rights & U3) << U2
-        clock = np.float32(s64[w + U2] & HALF) / np.float32(100.0)
-        repetitions = s8[head + O_REPETITIONS]
-        last = o + (planes - U1) * cells
-        square = U0
-        while square < size:
-            here = U(tab[cell + square])
-            code = U(s8[b + square])
-            if code:
-                plane = (code & U15) - U1 + (U0 if code >> U4 == side else types)
-                out[o + plane * cells + here] = np.float32(1.0)
-            i = U0
-            while i < U4:
-                if (rights >> i) & U1:
-                    out[extra + i * cells + here] = np.float32(1.0)
-                i += U1
-            out[extra + U5 * cells + here] = clock
-            if repetitions > 0:
-                out[extra + (U6 if repetitions == 1 else U7) * cells + here] = np.float32(1.0)
-            if tab[H_COLOUR_PLANE] and side:
-                out[extra + U8 * cells + here] = np.float32(1.0)
-            out[last + here] = np.float32(1.0)
-            square += U1
-        count = U(s8[head + O_EP_COUNT])
-        while count:
-            count -= U1
-            out[extra + U4 * cells + U(tab[cell + U(s8[head + O_EP + count])])] = np.float32(1.0)
-        r += U1
 
 
 @njit

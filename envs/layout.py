@@ -30,6 +30,8 @@ U8Array = npt.NDArray[np.uint8]
 U32Array = npt.NDArray[np.uint32]
 U64Array = npt.NDArray[np.uint64]
 
+LAYOUT_VERSION = 1
+"""Counted up whenever a state row changes its meaning; stored games carry it."""
 HEADER_WORDS = 4
 HEADER_BYTES = 8 * HEADER_WORDS
 TO_PLAY, CASTLING, EP_COUNT, EP_VICTIM, ROYALS, PIECES = 8, 9, 10, 11, 12, 14

@@ -130,9 +130,7 @@ def capture_example(variant: Variant, number: int) -> CaptureExample | None:
     for square, side in _targets(variant, centre, rays):
         board[square] = piece_code(_extra(variant, square, side), side)
     for position in _with_royals(variant, board, centre):
-        moves = [
-            move for move in position.legal_moves() if variant.board.names[centre] == _start(variant, move)
-        ]
+        moves = [move for move in position.legal_moves() if variant.board.names[centre] == _start(variant, move)]
         victims = {move: position.captures(move) for move in moves}
         if any(len(squares) > 1 for squares in victims.values()):
             return CaptureExample(position.fen(), variant.board.names[centre], victims)

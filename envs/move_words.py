@@ -86,9 +86,7 @@ def _leap(group: RayGroup) -> str:
     if reach == 1:
         how = f"like a {LEAPERS[long, short]} {size}" if short else f"exactly {_straight(group)}"
         return f"leaps {how}, over anything"
-    leaps = (
-        f"the leap of a {LEAPERS[long, short]} {size}" if short else f"leaps of exactly {_straight(group)}"
-    )
+    leaps = f"the leap of a {LEAPERS[long, short]} {size}" if short else f"leaps of exactly {_straight(group)}"
     times = "any number of times" if reach == UNLIMITED else f"up to {spelled(reach)} times"
     stop = "; what stands between is jumped"
     if group.kind.capture:
@@ -167,6 +165,5 @@ def fire_sentences(piece: PieceType, royal: str) -> list[str]:
         f"and it may stop on an empty square, on an enemy or on a second friend, the {royal} excepted, and "
         "captures what stands there.",
         "It never stops on the first friend, nor on a friend after an enemy.",
-        f"So it attacks through one piece of either side, not through its own {royal}; two pieces between "
-        "stop it.",
+        f"So it attacks through one piece of either side, not through its own {royal}; two pieces between stop it.",
     ]

@@ -1,6 +1,6 @@
 """The observation planes of a game: what each one means, in order.
 
-Dims: C planes, H x W grid. `kernels.observe` writes the planes; this module names them. A plane is float32
+Dims: C planes, H x W grid. `lane_kernels.observe` writes the planes; this module names them. A plane is float32
 [H, W], seen by the side to move: row 0 is the rank nearest to it, column 0 is the first file for both sides.
 Cells that are not part of the board are 0 in every plane. There is no move history.
 """
@@ -53,9 +53,7 @@ def observation_planes(variant: Variant) -> tuple[ObservationPlane, ...]:
     planes += [
         ObservationPlane("en passant", "1 where a pawn has passed and its capture is legal now"),
         ObservationPlane("clock", f"plies since the last capture or pawn move / 100, {WHOLE_BOARD}"),
-        ObservationPlane(
-            "repeated once", f"1 {WHOLE_BOARD} when the position has occurred exactly once before"
-        ),
+        ObservationPlane("repeated once", f"1 {WHOLE_BOARD} when the position has occurred exactly once before"),
         ObservationPlane("repeated twice", f"1 {WHOLE_BOARD} when it has occurred at least twice before"),
     ]
     if not is_colour_symmetric(variant):
@@ -74,7 +72,5 @@ def observation_hash(variant: Variant) -> str:
 def observation_table(variant: Variant) -> str:
     """Return the planes as a Markdown table, without a heading."""
     rows = ["| plane | name | meaning |", "|---|---|---|"]
-    rows += [
-        f"| {n} | {plane.name} | {plane.meaning} |" for n, plane in enumerate(observation_planes(variant))
-    ]
+    rows += [f"| {n} | {plane.name} | {plane.meaning} |" for n, plane in enumerate(observation_planes(variant))]
     return "\n".join(rows)

@@ -55,9 +55,7 @@ class _Geometry:
         squares = range(variant.num_squares)
         types = range(len(variant.piece_types))
         letters = [letter_of(variant, number, side) for side in (WHITE, BLACK) for number in types]
-        self.paths = {
-            (piece, square): tuple(_paths(variant, piece, square)) for piece in letters for square in squares
-        }
+        self.paths = {(piece, square): tuple(_paths(variant, piece, square)) for piece in letters for square in squares}
         found: dict[tuple[int, int], list[tuple[int, str, Path]]] = {
             (side, square): [] for side in (WHITE, BLACK) for square in squares
         }

@@ -31,8 +31,18 @@ def perft(game: CompiledGame, depth: int, fen: str | None = None) -> int:
     rows[0] = row
     bound = game.legal_bound(row.view(np.uint8)[32:])
     moves = np.zeros(depth * bound, np.uint64)
-    return int(kernels.perft(game.tables, game.zobrist, rows.view(np.uint8).reshape(-1), rows.reshape(-1), depth, moves,
-                             bound, thread_scratch()))
+    return int(
+        kernels.perft(
+            game.tables,
+            game.zobrist,
+            rows.view(np.uint8).reshape(-1),
+            rows.reshape(-1),
+            depth,
+            moves,
+            bound,
+            thread_scratch(),
+        )
+    )
 
 
 def divide(game: CompiledGame, depth: int, fen: str | None = None) -> dict[str, int]:

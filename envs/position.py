@@ -12,7 +12,7 @@ from envs import kernels, layout
 from envs.errors import IllegalAction
 from envs.layout import U64Array
 from envs.notation import NO_PROMOTION, format_move, parse_move
-from envs.rows import engine_for, format_fen, outcome_of, read_fen, thread_scratch, warm_up
+from envs.rows import engine_for, format_fen, outcome_of, read_fen, thread_scratch
 from envs.tables import CompiledGame
 from envs.termination import Outcome, Termination
 from envs.variant import Variant
@@ -47,7 +47,6 @@ class Position:
             raise ValueError("options: a resolved variant has its options applied already")
         resolved = variant if isinstance(variant, Variant) else load_variant(variant, options)
         self.game: CompiledGame = engine_for(resolved)
-        warm_up(self.game)
         self._rows = [read_fen(self.game, resolved.start_fen if fen is None else fen)]
         self._pushed: list[str] = []
         self._legal: dict[str, int] | None = None
@@ -152,8 +151,9 @@ class Position:
     def outcome(self) -> Outcome | None:
         """Return how the rules have ended the game, or None."""
         row = self._rows[-1]
-        kind = int(kernels.verdict(self.game.tables, row.view(np.uint8), row, _ROW, np.uint64(len(self._moves())),
-                                   self._check))
+        kind = int(
+            kernels.verdict(self.game.tables, row.view(np.uint8), row, _ROW, np.uint64(len(self._moves())), self._check)
+        )
         white_lost = self.to_play == "w"
         return outcome_of(kind, float(not white_lost) if kind in _DECISIVE else 0.5)
 

@@ -11,9 +11,9 @@ from threading import local
 import numpy as np
 import numpy.typing as npt
 
-from envs import kernels, layout
-from envs.errors import IllegalAction, InvalidFen
-from envs.jit import announce_compilation, mark_compiled
+from envs import kernels, lane_kernels, layout
+from envs.errors import IllegalAction, InvalidFen, InvalidVariant
+from envs.jit import announce_compilation
 from envs.layout import U8Array, U64Array
 from envs.notation import MAX_FULLMOVE_NUMBER, FenFields, format_fields, parse_fields
 from envs.tables import CompiledGame, compile_game
@@ -36,11 +36,27 @@ _engines: dict[tuple[str, str], CompiledGame] = {}
 
 
 def engine_for(variant: Variant) -> CompiledGame:
-    """Return the compiled tables of a variant, shared between calls for the same rules and name."""
+    """Return the compiled tables of a variant, shared between calls for the same rules and name.
+
+    Raises:
+        InvalidVariant: The start position is not one of the game, or the game is over there.
+    """
     key = (variant.name, variant.rules_hash)
     if key not in _engines:
-        _engines[key] = compile_game(variant)
+        announce_compilation()
+        game = compile_game(variant)
+        _check_start(game)
+        _engines[key] = game
     return _engines[key]
+
+
+def _check_start(game: CompiledGame) -> None:
+    try:
+        row = read_fen(game, game.variant.start_fen).reshape(1, -1)
+    except InvalidFen as error:
+        raise InvalidVariant(f"{game.variant.name}: start: {error}") from None
+    if not legal_actions(game, row)[1][0]:
+        raise InvalidVariant(f"{game.variant.name}: start: the side to move has no legal move, so no game can begin")
 
 
 def read_fen(game: CompiledGame, text: str) -> U64Array:
@@ -119,9 +135,7 @@ def piece_counts(game: CompiledGame, rows: U64Array) -> npt.NDArray[np.int16]:
     return counts
 
 
-def observe(
-    game: CompiledGame, rows: U64Array, out: npt.NDArray[np.float32] | None = None
-) -> npt.NDArray[np.float32]:
+def observe(game: CompiledGame, rows: U64Array, out: npt.NDArray[np.float32] | None = None) -> npt.NDArray[np.float32]:
     """Return the observation planes of rows, seen by the side to move.
 
     Args:
@@ -138,7 +152,7 @@ def observe(
         out = np.empty(shape, np.float32)
     elif out.shape != shape or out.dtype != np.float32 or not out.flags.c_contiguous:
         raise ValueError(f"out: expected C-contiguous float32 {shape}, got {out.dtype} {out.shape}")
-    kernels.observe(game.tables, rows.view(np.uint8).reshape(-1), rows.reshape(-1), out.reshape(-1))
+    lane_kernels.observe(game.tables, rows.view(np.uint8).reshape(-1), rows.reshape(-1), out.reshape(-1))
     return out
 
 
@@ -153,8 +167,16 @@ def legal_moves(game: CompiledGame, rows: U64Array) -> tuple[U64Array, npt.NDArr
     moves = np.empty((len(rows), bound), np.uint64)
     counts = np.zeros(len(rows), np.int32)
     checks = np.zeros(len(rows), np.bool_)
-    kernels.legal_moves(game.tables, rows.view(np.uint8).reshape(-1), rows.reshape(-1), moves.reshape(-1), bound, counts,
-                        checks, thread_scratch())
+    kernels.legal_moves(
+        game.tables,
+        rows.view(np.uint8).reshape(-1),
+        rows.reshape(-1),
+        moves.reshape(-1),
+        bound,
+        counts,
+        checks,
+        thread_scratch(),
+    )
     return moves, counts, checks
 
 
@@ -187,9 +209,7 @@ def legal_actions(
     return actions, counts
 
 
-def replay_actions(
-    game: CompiledGame, start_fen: str, actions: npt.ArrayLike
-) -> tuple[U64Array, Outcome | None]:
+def replay_actions(game: CompiledGame, start_fen: str, actions: npt.ArrayLike) -> tuple[U64Array, Outcome | None]:
     """Play a game from its actions.
 
     Args:
@@ -210,8 +230,16 @@ def replay_actions(
     rows[0] = read_fen(game, start_fen)
     moves = np.empty(game.legal_bound(board_of(game, rows[0])), np.uint64)
     history = np.zeros(layout.HISTORY_LENGTH, np.uint64)
-    count, termination = kernels.replay(game.tables, game.zobrist, rows.view(np.uint8).reshape(-1), rows.reshape(-1),
-                                        history, moves, played, thread_scratch())
+    count, termination = kernels.replay(
+        game.tables,
+        game.zobrist,
+        rows.view(np.uint8).reshape(-1),
+        rows.reshape(-1),
+        history,
+        moves,
+        played,
+        thread_scratch(),
+    )
     if count < len(played):
         why = "comes after the end of the game" if termination else "is not legal"
         raise IllegalAction(f"action {count} of {len(played)} ({played[count]}) {why}: {format_fen(game, rows[count])}")
@@ -231,15 +259,6 @@ def outcome_of(termination: int, white_score: float) -> Outcome | None:
     return Outcome(Termination(termination), winner)  # type: ignore[arg-type]
 
 
-def warm_up(game: CompiledGame) -> None:
-    """Compile every rules kernel, or load it from the cache, saying so when it will take long."""
-    announce_compilation("rules")
-    row = read_fen(game, game.variant.start_fen).reshape(1, -1)
-    observe(game, row)
-    legal_actions(game, row)
-    mark_compiled("rules")
-
-
 def _writable(game: CompiledGame, rows: U64Array) -> U64Array:
     """Return rows as the kernels need them: C-contiguous, writable, uint64 [N, W]."""
     if rows.ndim != 2 or rows.shape[1] != game.state_words or rows.dtype != np.uint64:
@@ -257,7 +276,9 @@ def _passing_pawn(variant: Variant, fields: FenFields) -> int:
     board, pawns = variant.board, variant.pawns
     forward = 1 if mover == WHITE else -1
     listed = ", ".join(board.names[square] for square in fields.passed)
-    fault = InvalidFen(f"en passant: no pawn of the side that just moved can have passed over {listed} in its last move")
+    fault = InvalidFen(
+        f"en passant: no pawn of the side that just moved can have passed over {listed} in its last move"
+    )
     files = {board.squares[square][0] for square in fields.passed}
     if pawns is None or len(files) != 1:
         raise fault
@@ -284,6 +305,8 @@ def _check_royals(game: CompiledGame, row: U64Array) -> None:
     mover = int(data[layout.TO_PLAY])
     own, other = int(data[layout.ROYALS + mover]), int(data[layout.ROYALS + 1 - mover])
     if kernels.royal_attacked(game.tables, data, _U64(0), _U64(1 - mover)):
-        raise InvalidFen(f"the side that just moved is in check: its king on {variant.board.names[other]} could be captured")
+        raise InvalidFen(
+            f"the side that just moved is in check: its king on {variant.board.names[other]} could be captured"
+        )
     if own in variant.goals[mover]:
         raise InvalidFen(f"the king of the side to move is on {variant.board.names[own]}, where it has already won")

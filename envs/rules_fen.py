@@ -81,7 +81,7 @@ def _passing_pawn(variant: Variant, state: State, passed: tuple[int, ...]) -> in
                     return victim
     listed = ", ".join(variant.board.names[square] for square in passed)
     raise InvalidFen(
-        f"en passant: the side that just moved has no pawn that can have passed over {listed} now"
+        f"en passant: no pawn of the side that just moved can have passed over {listed} in its last move"
     )
 
 

@@ -1,8 +1,9 @@
 """The schema of a variant file, and the reading of one with its parents.
 
 A file is strict YAML (`strict_yaml`). `extends` names a parent, a built-in or a path beside the file. Mappings merge
-into the parent's, lists and scalars replace, `null` removes. The merged document is validated as a whole; an error
-names the file and line that the offending key came from. Semantics are built in `variant.py`.
+into the parent's, lists and scalars replace, `null` removes; what names a game and its inventor is not inherited. The
+merged document is validated as a whole; an error names the file and line that the offending key came from. Semantics
+are built in `variant_loader.py`.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ FileLetter = Annotated[str, StringConstraints(pattern=r"^[a-p]$")]
 SquareName = Annotated[str, StringConstraints(pattern=r"^[a-p]\d{1,2}$")]
 Text = Annotated[str, StringConstraints(min_length=1, max_length=2000)]
 
+NOT_INHERITED = ("name", "inventor", "year", "source", "readings")
 UNSUPPORTED_KEYS = {
     "drops": "pieces in hand are not supported; the nearest supported form is `pawns.promotes_to`",
     "hands": "pieces in hand are not supported; the nearest supported form is `pawns.promotes_to`",
@@ -169,6 +171,7 @@ def read_document(name_or_path: str | Path) -> tuple[dict[str, Any], Provenance,
     """
     path = find_variant(name_or_path, Path.cwd())
     document, places = _read_chain(path, (), VARIANTS_FOLDER)
+    document.setdefault("name", path.stem)
     return document, Provenance(path.name, places), path.stem
 
 
@@ -187,8 +190,10 @@ def find_variant(name_or_path: str | Path, folder: Path) -> Path:
         if candidate.is_file():
             return candidate.resolve()
         raise InvalidVariant(f"no variant file at {text!r}")
-    raise InvalidVariant(f"unknown variant {text!r}{_did_you_mean(text, names)}; expected one of "
-                         f"{', '.join(names)}, or the path of a .yaml file")
+    raise InvalidVariant(
+        f"unknown variant {text!r}{_did_you_mean(text, names)}; expected one of "
+        f"{', '.join(names)}, or the path of a .yaml file"
+    )
 
 
 def builtin_names() -> list[str]:
@@ -213,7 +218,8 @@ def _read_chain(path: Path, seen: tuple[Path, ...], folder: Path) -> tuple[dict[
     if not isinstance(parent, str):
         raise Provenance(path.name, places).error(("extends",), f"expected a name, got {describe_type(parent)}")
     document, parent_places = _read_chain(find_variant(parent, path.parent), (*seen, path), folder)
-    return merge(document, data), {**parent_places, **places}
+    own = {key: value for key, value in document.items() if key not in NOT_INHERITED}
+    return merge(own, data), {**parent_places, **places}
 
 
 def merge(parent: Mapping[str, Any], child: Mapping[str, Any]) -> dict[str, Any]:

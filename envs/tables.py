@@ -31,6 +31,7 @@ from envs.actions import (
     promotes_on,
     ray_squares,
 )
+from envs.attack_tables import AttackRecord
 from envs.betza import Ray
 from envs.errors import InvalidVariant
 from envs.layout import U32Array, U64Array
@@ -109,8 +110,9 @@ def compile_game(variant: Variant) -> CompiledGame:
     if encoding.num_actions > MAX_ACTIONS:
         raise InvalidVariant(f"{variant.name}: {encoding.num_actions} actions, at most {MAX_ACTIONS} are supported")
     builder = _TableBuilder(variant, encoding)
-    return CompiledGame(variant, encoding, builder.build(), layout.zobrist_numbers(variant.num_squares),
-                        builder.most_moves())
+    return CompiledGame(
+        variant, encoding, builder.build(), layout.zobrist_numbers(variant.num_squares), builder.most_moves()
+    )
 
 
 def is_colour_symmetric(variant: Variant) -> bool:
@@ -161,8 +163,16 @@ class _TableBuilder:
 
     def most_moves(self) -> tuple[int, ...]:
         """Return the most moves of any piece of each type; a pawn counts as the best of what it may become."""
-        most = [max((sum(len(ray_squares(self.variant, s, ray, WHITE)) for ray in piece.rays)
-                     for s in range(self.num_squares)), default=0) for piece in self.variant.piece_types]
+        most = [
+            max(
+                (
+                    sum(len(ray_squares(self.variant, s, ray, WHITE)) for ray in piece.rays)
+                    for s in range(self.num_squares)
+                ),
+                default=0,
+            )
+            for piece in self.variant.piece_types
+        ]
         pawns = self.variant.pawns
         if pawns is not None:
             steps = pawns.first_steps + 2
@@ -194,7 +204,10 @@ class _TableBuilder:
                 for square in range(self.num_squares):
                     is_pawn = pawns is not None and number == pawns.piece
                     groups = self._pawn_groups(square, side) if is_pawn else self._groups(number, square, side)
-                    yield code * self.num_squares + square, [w for group in groups for w in group] + [layout.END]
+                    yield (
+                        code * self.num_squares + square,
+                        [w for group in groups for w in group] + [layout.END],
+                    )
 
     def _groups(self, number: int, square: int, side: int) -> list[list[int]]:
         piece = self.variant.piece_types[number]
@@ -203,8 +216,9 @@ class _TableBuilder:
         leaps: list[int] = []
         groups: list[list[int]] = []
         for (ray, squares), flags in zip(rays, keep, strict=True):
-            entries = [self._entry(square, to, side, quiet=q, capture=c) for to, (q, c) in
-                       zip(squares, flags, strict=True)]
+            entries = [
+                self._entry(square, to, side, quiet=q, capture=c) for to, (q, c) in zip(squares, flags, strict=True)
+            ]
             while flags and not any(flags[-1]):
                 flags.pop()
                 entries.pop()
@@ -254,8 +268,10 @@ class _TableBuilder:
     def _pawn_groups(self, square: int, side: int) -> list[list[int]]:
         steps, captures = (
             [word for number, to in enumerate(squares) for word in self._pawn_entries(square, to, side, multi * number)]
-            for squares, multi in ((pawn_steps(self.variant, square, side), 1),
-                                   (pawn_captures(self.variant, square, side), 0))
+            for squares, multi in (
+                (pawn_steps(self.variant, square, side), 1),
+                (pawn_captures(self.variant, square, side), 0),
+            )
         )
         groups = ((layout.PAWN_STEP, steps), (layout.PAWN_CAPTURE, captures))
         return [[kind | len(words) << 8, *words] for kind, words in groups if words]
@@ -264,27 +280,45 @@ class _TableBuilder:
         assert self.variant.pawns is not None
         if not promotes_on(self.variant, to, side):
             return [to | self._action(start, to, side) << 8 | bool(multi_step) << layout.ENTRY_MULTI]
-        return [to | self._action(start, to, side, target) << 8 | (target + 1) << layout.ENTRY_PROMOTION
-                for target in self.variant.pawns.promotes_to]
+        return [
+            to | self._action(start, to, side, target) << 8 | (target + 1) << layout.ENTRY_PROMOTION
+            for target in self.variant.pawns.promotes_to
+        ]
 
     def _attacks(self) -> Iterator[tuple[int, list[int]]]:
         for side in (WHITE, BLACK):
             for square in range(self.num_squares):
-                yield side * self.num_squares + square, _AttackRecord(self.variant, side, square).words()
+                yield side * self.num_squares + square, AttackRecord(self.variant, side, square).words()
 
     def _castling(self) -> Iterator[tuple[int, list[int]]]:
         for number, castling in enumerate(self.variant.castlings):
             if castling is None:
                 continue
             side = number // 2
-            king, partner = (castling.king_from, castling.king_to), (castling.partner_from, castling.partner_to)
+            king, partner = (
+                (castling.king_from, castling.king_to),
+                (castling.partner_from, castling.partner_to),
+            )
             path = self._between(*king)
-            empty = {*self._between(castling.king_from, castling.partner_from), *path, *self._between(*partner)}
+            empty = {
+                *self._between(castling.king_from, castling.partner_from),
+                *path,
+                *self._between(*partner),
+            }
             empty |= {castling.king_to, castling.partner_to}
             empty -= {castling.king_from, castling.partner_from}
             path.append(castling.king_to)
             code = castling.partner_type + 1 + side * layout.BLACK_CODE
-            record = [*king, *partner, code, self._action(*king, side), len(empty), *sorted(empty), len(path), *path]
+            record = [
+                *king,
+                *partner,
+                code,
+                self._action(*king, side),
+                len(empty),
+                *sorted(empty),
+                len(path),
+                *path,
+            ]
             yield number, record
 
     def _between(self, first: int, second: int) -> list[int]:
@@ -293,8 +327,9 @@ class _TableBuilder:
         cells = [(x, y) for x in range(min(x0, x1) + 1, max(x0, x1))]
         for cell in cells:
             if cell not in self.variant.board.index:
-                raise InvalidVariant(f"{self.variant.name}: castling passes over a hole on rank "
-                                     f"{self.variant.board.first_rank + y}")
+                raise InvalidVariant(
+                    f"{self.variant.name}: castling passes over a hole on rank {self.variant.board.first_rank + y}"
+                )
         return [self.variant.board.index[cell] for cell in cells]
 
     def _flat_parts(self) -> Iterator[tuple[int, list[int]]]:
@@ -320,95 +355,10 @@ class _TableBuilder:
                     for to in pawn_captures(self.variant, square, side):
                         slot = 2 * (side * size + to)
                         pawn_from[slot + (pawn_from[slot] != 0)] = square + 1
-        yield from ((layout.T_KEEP, keep), (layout.T_PAWN_FROM, pawn_from), (layout.T_FORWARD, forward),
-                    (layout.T_GOAL, goal), (layout.T_CELL, cell))
-
-
-class _AttackRecord:
-    """What pieces of `side` may capture on `square`, seen outward from the square.
-
-    Words: `n`, n leaps `from | types << 8`; `n`, n overruns of two words `from | types << 8` and the landing square,
-    which must not hold a piece of `side`; `n` plain lines, each its length and words `square | types << 8`; `n` lines
-    of two words a step, the second `types that fire through an enemy | types that fire through a friend << 16`.
-    Types are bit masks, bit t + 1 for type t.
-    """
-
-    def __init__(self, variant: Variant, side: int, square: int) -> None:
-        self.variant, self.side, self.square = variant, side, square
-        self.leaps: dict[int, int] = defaultdict(int)
-        self.overruns: dict[tuple[int, int], int] = defaultdict(int)
-        self.lines: dict[tuple[int, int], list[list[int]]] = {}
-
-    def words(self) -> list[int]:
-        """Return the record."""
-        self._collect_slides()
-        self._collect_leaps()
-        self._collect_pawns()
-        words = [len(self.leaps), *(start | mask << 8 for start, mask in sorted(self.leaps.items()))]
-        words.append(len(self.overruns))
-        for (start, landing), mask in sorted(self.overruns.items()):
-            words += [start | mask << 8, landing]
-        plain = [line for line in self.lines.values() if not any(step[2] or step[3] for step in line)]
-        firing = [line for line in self.lines.values() if any(step[2] or step[3] for step in line)]
-        words.append(len(plain))
-        for line in plain:
-            words += [len(line), *(square | direct << 8 for square, direct, _, _ in line)]
-        words.append(len(firing))
-        for line in firing:
-            words.append(len(line))
-            for square, direct, through_enemy, through_own in line:
-                words += [square | direct << 8, through_enemy | through_own << 16]
-        return words
-
-    def _outward(self, ray: Ray) -> list[int]:
-        back = Ray((-ray.step[0], -ray.step[1]), ray.reach)
-        return ray_squares(self.variant, self.square, back, self.side)
-
-    def _collect_slides(self) -> None:
-        for number, piece in enumerate(self.variant.piece_types):
-            for ray in piece.rays:
-                if ray.reach == 1 or not ray.capture:
-                    continue
-                squares = self._outward(ray)
-                line = self.lines.setdefault(ray.step, [])
-                line += [[square, 0, 0, 0] for square in squares[len(line):]]
-                for distance in range(len(squares)):
-                    bit = 1 << (number + 1)
-                    line[distance][1] |= bit
-                    if ray.fires_through and distance:
-                        line[distance][2] |= bit
-                        line[distance][3] |= bit * piece.fires_through_own
-        self.lines = {step: line for step, line in self.lines.items() if line}
-
-    def _collect_leaps(self) -> None:
-        for number, piece in enumerate(self.variant.piece_types):
-            for ray in piece.rays:
-                if ray.reach != 1 or not ray.capture:
-                    continue
-                for start in self._outward(ray):
-                    self._add_leap(start, ray.step, number)
-                if ray.overruns:
-                    self._add_overrun(ray, number)
-
-    def _collect_pawns(self) -> None:
-        pawns = self.variant.pawns
-        if pawns is None:
-            return
-        for start in range(self.variant.num_squares):
-            if self.square in pawn_captures(self.variant, start, self.side):
-                (x0, y0), (x1, y1) = self.variant.board.squares[start], self.variant.board.squares[self.square]
-                step = (x1 - x0, y1 - y0 if self.side == WHITE else y0 - y1)
-                self._add_leap(start, step, pawns.piece)
-
-    def _add_leap(self, start: int, step: tuple[int, int], number: int) -> None:
-        if step in self.lines:
-            self.lines[step][0][1] |= 1 << (number + 1)
-        else:
-            self.leaps[start] |= 1 << (number + 1)
-
-    def _add_overrun(self, ray: Ray, number: int) -> None:
-        half = (ray.step[0] // 2, ray.step[1] // 2)
-        behind = ray_squares(self.variant, self.square, Ray((-half[0], -half[1]), 1), self.side)
-        landing = ray_squares(self.variant, self.square, Ray(half, 1), self.side)
-        if behind and landing:
-            self.overruns[behind[0], landing[0]] |= 1 << (number + 1)
+        yield from (
+            (layout.T_KEEP, keep),
+            (layout.T_PAWN_FROM, pawn_from),
+            (layout.T_FORWARD, forward),
+            (layout.T_GOAL, goal),
+            (layout.T_CELL, cell),
+        )

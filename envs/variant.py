@@ -160,8 +160,10 @@ class Variant:
         rules = {
             "version": RULES_VERSION,
             "board": [self.board.files, self.board.ranks, self.board.first_rank, self.board.squares],
-            "pieces": [[p.letter, sorted(asdict(r).items() for r in sorted(p.rays)), p.fires_through_own]
-                       for p in self.piece_types],
+            "pieces": [
+                [p.letter, sorted(asdict(r).items() for r in sorted(p.rays)), p.fires_through_own]
+                for p in self.piece_types
+            ],
             "royal": self.royal,
             "pawns": None if self.pawns is None else asdict(self.pawns),
             "castlings": [None if c is None else asdict(c) for c in self.castlings],

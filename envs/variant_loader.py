@@ -68,9 +68,7 @@ def variant_from_document(
     return _build(document, Provenance(name, {}), name, dict(options or {}))
 
 
-def _build(
-    document: Mapping[str, Any], provenance: Provenance, name: str, options: dict[str, bool]
-) -> Variant:
+def _build(document: Mapping[str, Any], provenance: Provenance, name: str, options: dict[str, bool]) -> Variant:
     base = validate_document(document, provenance)
     unknown = sorted(set(options) - set(base.options))
     if unknown:
@@ -139,8 +137,10 @@ class _Builder:
         for y, row in enumerate(reversed(rows)):
             cells = expand_row(row)
             if len(cells) != size.files:
-                raise self.error(("start",), f"rank {size.first_rank + y} has {len(cells)} files, expected {size.files}"
-                                 " as board.files says")
+                raise self.error(
+                    ("start",),
+                    f"rank {size.first_rank + y} has {len(cells)} files, expected {size.files} as board.files says",
+                )
             for x, cell in enumerate(cells):
                 if cell != "*":
                     squares.append((x, y))
@@ -195,8 +195,11 @@ class _Builder:
             for other in rays:
                 onto = other.step == ray.step or (other.step == half and other.reach != 1)
                 if onto:
-                    raise self.error(key, f"{text!r} and `moves` both lead to the square {ray.step}, with different "
-                                     "victims: from, to and promotion must fix what is captured")
+                    raise self.error(
+                        key,
+                        f"{text!r} and `moves` both lead to the square {ray.step}, with different "
+                        "victims: from, to and promotion must fix what is captured",
+                    )
             found.append(Ray(ray.step, 1, overruns=True))
         return found
 
@@ -221,9 +224,7 @@ class _Builder:
             raise self.error(("royal",), "a royal pawn is not supported; the royal must be another piece")
         return Pawns(piece, pawns.first_steps, starts, promotions, tuple(targets))
 
-    def _ranks(
-        self, path: KeyPath, names: list[int]
-    ) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    def _ranks(self, path: KeyPath, names: list[int]) -> tuple[tuple[int, ...], tuple[int, ...]]:
         first, last = self.board.first_rank, self.board.first_rank + self.board.ranks - 1
         for name in names:
             if not first <= name <= last:
@@ -241,9 +242,7 @@ class _Builder:
             for key, move in (("kingside", rules.kingside), ("queenside", rules.queenside))
         )
 
-    def _castling(
-        self, rules: CastlingSchema, move: CastlingSideSchema, path: KeyPath, side: int
-    ) -> Castling:
+    def _castling(self, rules: CastlingSchema, move: CastlingSideSchema, path: KeyPath, side: int) -> Castling:
         self._ranks(("castling", "rank"), [rules.rank])
         y = self.board.own_rank(rules.rank, side)
 
@@ -290,9 +289,10 @@ class _Builder:
         reachable = set(variant.pawns.promotes_to) if variant.pawns else set()
         for number, piece in enumerate(variant.piece_types):
             if piece.letter not in on_board and number not in reachable:
-                raise self.error(("pieces", piece.letter.lower()), "this piece is neither in the start position nor "
-                                 "promoted to; remove it with null")
-
+                raise self.error(
+                    ("pieces", piece.letter.lower()),
+                    "this piece is neither in the start position nor promoted to; remove it with null",
+                )
 
     def _check_routes(self, variant: Variant) -> None:
         """Refuse two routes that share from, to and promotion but not what they capture or move."""
@@ -302,16 +302,22 @@ class _Builder:
                 for other in piece.rays:
                     landings = {(other.step[0] * k, other.step[1] * k) for k in range(1, (other.reach or MAX_SIDE) + 1)}
                     if other != fire and beyond & landings:
-                        raise self.error(("pieces", piece.letter.lower()), "`fires_through` and another move lead to the "
-                                         "same square with different victims: from, to and promotion must fix them")
+                        raise self.error(
+                            ("pieces", piece.letter.lower()),
+                            "`fires_through` and another move lead to the "
+                            "same square with different victims: from, to and promotion must fix them",
+                        )
         squares = self.board.squares
         for castling in filter(None, variant.castlings):
             (x0, y0), (x1, y1) = squares[castling.king_from], squares[castling.king_to]
             for ray in variant.piece_types[variant.royal].rays:
                 for k in range(1, (ray.reach or MAX_SIDE) + 1):
                     if (abs(x1 - x0), y1 - y0) == (abs(ray.step[0] * k), ray.step[1] * k):
-                        raise self.error(("castling",), "castling leads to a square that the royal piece also reaches "
-                                         "by a move of its own: from and to must tell them apart")
+                        raise self.error(
+                            ("castling",),
+                            "castling leads to a square that the royal piece also reaches "
+                            "by a move of its own: from and to must tell them apart",
+                        )
 
 
 def expand_row(row: str) -> list[str]:

@@ -13,11 +13,11 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from envs import kernels, layout
+from envs import lane_kernels, layout
 from envs.errors import IllegalAction
 from envs.layout import U64Array
 from envs.notation import NO_PROMOTION, format_move, parse_move
-from envs.rows import engine_for, format_fen, observe, outcome_of, read_fen, thread_scratch, warm_up
+from envs.rows import engine_for, format_fen, observe, outcome_of, read_fen, thread_scratch
 from envs.tables import CompiledGame
 from envs.termination import Outcome
 from envs.variant import BLACK, Variant
@@ -71,7 +71,6 @@ class VectorEnv:
             raise ValueError("options: a resolved variant has its options applied already")
         resolved = variant if isinstance(variant, Variant) else load_variant(variant, options)
         self.game: CompiledGame = engine_for(resolved)
-        warm_up(self.game)
         self.num_envs = num_envs
         self.rng = np.random.default_rng(seed)
         self._start = read_fen(self.game, resolved.start_fen)
@@ -112,12 +111,12 @@ class VectorEnv:
 
     @property
     def terminated(self) -> LaneMask:
-        """bool [B], whether the rules have ended the game; a copy."""
+        """Bool [B], whether the rules have ended the game; a copy."""
         return np.not_equal(self.terminations, 0)
 
     @property
     def over(self) -> LaneMask:
-        """bool [B], whether the lane has ended, by the rules or by the cap; a copy."""
+        """Bool [B], whether the lane has ended, by the rules or by the cap; a copy."""
         return self.terminated | self.truncated
 
     @property
@@ -143,7 +142,7 @@ class VectorEnv:
 
     @property
     def legal_action_mask(self) -> LaneMask:
-        """bool [B, A], True for legal; all False in a lane that has ended; a read-only alias."""
+        """Bool [B, A], True for legal; all False in a lane that has ended; a read-only alias."""
         view = self._mask.view()
         view.flags.writeable = False
         return view
@@ -181,10 +180,16 @@ class VectorEnv:
             ValueError: The shape or type is wrong.
         """
         moving = np.ones(self.num_envs, np.bool_) if mask is None else self._lane_mask(mask)
-        chosen = self._checked(actions, moving)
-        kernels.step_lanes(self.game.tables, self.game.zobrist, *self._rows(), self._history.reshape(-1),
-                           self._moves.reshape(-1), self.legal_counts, self._mask.reshape(-1), self._lanes(), chosen,
-                           moving, 0, self.num_envs)
+        chosen = self._checked(actions)
+        illegal = int(
+            lane_kernels.step_lanes(
+                self.game.tables, self.game.zobrist, *self._rows(), self._history.reshape(-1),
+                self._moves.reshape(-1), self.legal_counts, self._mask.reshape(-1), self._lanes(), chosen, moving,
+                0, self.num_envs,
+            )
+        )  # fmt: skip
+        if illegal >= 0:
+            raise self._illegal(illegal, int(chosen[illegal]))
         return self._rewards.copy(), self.terminated, self.truncated.copy()
 
     def copy(self) -> VectorEnv:
@@ -223,7 +228,7 @@ class VectorEnv:
             int64 [B], -1 in a lane that has ended.
         """
         actions = np.empty(self.num_envs, np.int64)
-        kernels.sample(self._moves.reshape(-1), self.legal_counts, self.rng.random(self.num_envs), actions)
+        lane_kernels.sample(self._moves.reshape(-1), self.legal_counts, self.rng.random(self.num_envs), actions)
         return actions
 
     def action_to_move(self, lane: int, action: int) -> str:
@@ -255,19 +260,15 @@ class VectorEnv:
             raise IllegalAction(f"move {move!r}: no piece of {self.variant.title} could ever make it{piece}")
         return action
 
-    def _checked(self, actions: npt.ArrayLike, moving: LaneMask) -> npt.NDArray[np.int64]:
+    def _checked(self, actions: npt.ArrayLike) -> npt.NDArray[np.int64]:
         given = np.asarray(actions)
         if given.shape != (self.num_envs,) or given.dtype.kind not in "iu":
             raise ValueError(f"actions: expected integers [{self.num_envs}], got {given.dtype} {list(given.shape)}")
-        chosen = np.ascontiguousarray(given, dtype=np.int64)
-        in_range = (chosen >= 0) & (chosen < self.num_actions)
-        legal = self._mask[np.arange(self.num_envs), np.where(in_range, chosen, 0)] & in_range
-        bad = np.flatnonzero(~legal & ~self.over & moving)
-        if len(bad):
-            lane, action = int(bad[0]), int(chosen[bad[0]])
-            move = f" ({self.action_to_move(lane, action)})" if in_range[lane] else ""
-            raise IllegalAction(f"action {action}{move} is not legal in lane {lane}: {self.fen(lane)}")
-        return chosen
+        return np.ascontiguousarray(given, dtype=np.int64)
+
+    def _illegal(self, lane: int, action: int) -> IllegalAction:
+        move = f" ({self.action_to_move(lane, action)})" if 0 <= action < self.num_actions else ""
+        return IllegalAction(f"action {action}{move} is not legal in lane {lane}: {self.fen(lane)}")
 
     def _lane_mask(self, mask: LaneMask) -> LaneMask:
         given = np.asarray(mask)
@@ -279,14 +280,30 @@ class VectorEnv:
         return self.states.view(np.uint8).reshape(-1), self.states.reshape(-1)
 
     def _lanes(self) -> tuple[object, ...]:
-        return (self.in_check, self.terminations, self.truncated, self.white_score, self._rewards, self._start_ply,
-                self._max_plies, thread_scratch())
+        return (
+            self.in_check,
+            self.terminations,
+            self.truncated,
+            self.white_score,
+            self._rewards,
+            self._start_ply,
+            self._max_plies,
+            thread_scratch(),
+        )
 
     def _begin(self, lanes: npt.NDArray[np.intp]) -> None:
         """Start new games from the rows that have been written to lanes."""
         self._history[lanes] = 0
-        kernels.begin_lanes(self.game.tables, *self._rows(), self._history.reshape(-1), self._moves.reshape(-1),
-                            self.legal_counts, self._mask.reshape(-1), self._lanes(), lanes)
+        lane_kernels.begin_lanes(
+            self.game.tables,
+            *self._rows(),
+            self._history.reshape(-1),
+            self._moves.reshape(-1),
+            self.legal_counts,
+            self._mask.reshape(-1),
+            self._lanes(),
+            lanes,
+        )
 
     def _make_room(self, row: U64Array) -> None:
         """Widen the move lists when a position may lead to more legal moves than they hold."""

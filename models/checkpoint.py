@@ -45,6 +45,7 @@ TENSOR_FILES = ("model.safetensors", "learner.safetensors", "optimizer.safetenso
 STATE = "state.json"
 MANIFEST = "MANIFEST.json"
 FILES = (*TENSOR_FILES, STATE)
+HASHES = ("rules_hash", "action_hash", "observation_hash")
 GAME, NETWORK = "game", "network"
 """Keys of the state that `identity` writes and that loading checks."""
 
@@ -86,6 +87,8 @@ class Checkpoint:
 
 def identity(variant: Variant, network: PolicyValueNetwork) -> dict[str, Any]:
     """Return the part of a state that says which game and which network the weights belong to (JSON-able)."""
+    from envs.observation import observation_hash
+
     return {
         GAME: {
             "name": variant.name,
@@ -93,6 +96,7 @@ def identity(variant: Variant, network: PolicyValueNetwork) -> dict[str, Any]:
             "options": dict(variant.options),
             "rules_hash": network.spec.rules_hash,
             "action_hash": network.spec.action_hash,
+            "observation_hash": observation_hash(variant),
         },
         NETWORK: asdict(network.cfg),
     }
@@ -110,7 +114,7 @@ def check_identity(state: Mapping[str, Any], expected: Mapping[str, Any], where:
         CheckpointMismatch: names every key of variant, options or network that changed.
     """
     game, now = state[GAME], expected[GAME]
-    hashes = [key for key in ("rules_hash", "action_hash") if game[key] != now[key]]
+    hashes = [key for key in HASHES if game.get(key) != now[key]]
     changed = _changed_keys(state[NETWORK], expected[NETWORK], NETWORK)
     if hashes:
         changed += _changed_keys(game["document"], now["document"], "variant")
@@ -120,9 +124,7 @@ def check_identity(state: Mapping[str, Any], expected: Mapping[str, Any], where:
         raise CheckpointMismatch(f"{where}: made for another game or network; changed: {', '.join(changed)}")
 
 
-def save_checkpoint(
-    run_dir: Path, iteration: int, *, tensors: TrainingTensors, state: Mapping[str, Any]
-) -> Path:
+def save_checkpoint(run_dir: Path, iteration: int, *, tensors: TrainingTensors, state: Mapping[str, Any]) -> Path:
     """Write a checkpoint; when this returns, the disk has it.
 
     The leftovers of killed writes are removed: two processes must not save into one run at a time.
@@ -290,9 +292,7 @@ def _verified_contents(path: Path) -> dict[str, bytes]:
     for name in FILES:
         contents[name] = read_regular(path / name)
         if sha256_hex(contents[name]) != digests[name]:
-            raise CorruptFile(
-                f"{path / name}: {len(contents[name])} bytes whose SHA-256 is not the manifest's"
-            )
+            raise CorruptFile(f"{path / name}: {len(contents[name])} bytes whose SHA-256 is not the manifest's")
     return contents
 
 

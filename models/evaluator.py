@@ -96,9 +96,7 @@ class OnnxEvaluator:
         self, observations: NDArray[np.float32], legal_actions: NDArray[np.int32]
     ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         """Evaluate, see `Evaluator`."""
-        prior_logits, wdl = self._session.run(
-            _OUTPUTS, {"observations": observations, "legal_actions": legal_actions}
-        )
+        prior_logits, wdl = self._session.run(_OUTPUTS, {"observations": observations, "legal_actions": legal_actions})
         return prior_logits, wdl
 
     def publish(self, weights: Weights) -> None:
@@ -146,9 +144,7 @@ class TorchEvaluator:
         """Evaluate, see `Evaluator`."""
         torch = self._torch
         with torch.inference_mode():
-            planes = torch.from_numpy(observations).to(
-                self._device, self._dtype, memory_format=torch.channels_last
-            )
+            planes = torch.from_numpy(observations).to(self._device, self._dtype, memory_format=torch.channels_last)
             actions = torch.from_numpy(legal_actions).to(self._device)
             prior_logits, wdl = self._network(planes, actions)
             return prior_logits.float().cpu().numpy(), wdl.float().cpu().numpy()

@@ -121,9 +121,7 @@ def _stepping(variant: str, batch: int, seconds: float) -> Contestant:
 
     play(WARM_UP_PLIES)
     looks = max(1, STEPS_PER_LOOK // batch)
-    return Contestant(
-        f"{variant}{RANDOM_PLAY}{batch}", "steps", partial(timed, partial(play, looks), seconds)
-    )
+    return Contestant(f"{variant}{RANDOM_PLAY}{batch}", "steps", partial(timed, partial(play, looks), seconds))
 
 
 def _counting(game: CompiledGame, seconds: float) -> Contestant:

@@ -23,15 +23,11 @@ app = new_app()
 @app.command()
 @with_exit_codes
 def main(
-    run: Annotated[
-        Path, typer.Argument(metavar="RUN_OR_CHECKPOINT", help="A run, or one of its checkpoints.")
-    ],
+    run: Annotated[Path, typer.Argument(metavar="RUN_OR_CHECKPOINT", help="A run, or one of its checkpoints.")],
     method: Annotated[str, typer.Option(help=f"Separated by commas, of: {', '.join(METHODS)}.")] = "outcome",
     out: Annotated[Path | None, typer.Option(help="Folder for files; by default the run's report/.")] = None,
     seed: Annotated[int | None, typer.Option(min=0, help="Of the bootstrap; by default the run's.")] = None,
-    resamples: Annotated[
-        int | None, typer.Option(min=100, help="Of the games; by default the config's.")
-    ] = None,
+    resamples: Annotated[int | None, typer.Option(min=100, help="Of the games; by default the config's.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Print a table of piece values; write it as JSON and CSV, and as a forest plot (PNG, SVG)."""

@@ -35,12 +35,16 @@ def main(
         _run(cfg, folder, resume=resume)
 
 
-def _resolve(config: Path | None, overrides: list[str], run_dir: Path | None, *, resume: bool) -> tuple[RunConfig, Path]:
+def _resolve(
+    config: Path | None, overrides: list[str], run_dir: Path | None, *, resume: bool
+) -> tuple[RunConfig, Path]:
     """Find the config and the folder of the run."""
     if resume:
         if run_dir is None or config is not None or overrides:
-            raise ConfigError("--resume goes on with the run in --run-dir by its own config: give --run-dir and no other "
-                              "config or --set")
+            raise ConfigError(
+                "--resume goes on with the run in --run-dir by its own config: give --run-dir and no other "
+                "config or --set"
+            )
         return read_config(run_dir), run_dir
     if config is None:
         raise ConfigError("expected a config file, such as configs/quick.yaml")
@@ -56,11 +60,15 @@ def _run(cfg: RunConfig, folder: Path, *, resume: bool) -> None:
     try:
         summary = train(cfg, folder, resume=resume, reporter=reporter)
     except KeyboardInterrupt:
-        reporter.say(f"interrupted; what is committed is kept. Go on with: python scripts/train.py --resume --run-dir {folder}")
+        reporter.say(
+            f"interrupted; what is committed is kept. Go on with: python scripts/train.py --resume --run-dir {folder}"
+        )
         raise typer.Exit(INTERRUPTED) from None
     match, score = summary.match, summary.match.score
-    print(f"{match.players[0]} against {match.players[1]}: {score.estimate:.1%} ({score.low:.1%} to {score.high:.1%}), "
-          f"{match.wins} wins {match.draws} draws {match.losses} losses")
+    print(
+        f"{match.players[0]} against {match.players[1]}: {score.estimate:.1%} ({score.low:.1%} to {score.high:.1%}), "
+        f"{match.wins} wins {match.draws} draws {match.losses} losses"
+    )
     if summary.piece_values is None:
         print(f"no piece values: {summary.refusal}")
     else:

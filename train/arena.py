@@ -238,9 +238,7 @@ def difference_interval(first: MatchResult, second: MatchResult) -> Interval:
         ValueError: the openings or the opponents differ.
     """
     if first.rules_hash != second.rules_hash or first.openings != second.openings:
-        raise ValueError(
-            "the matches have different openings: give both the same game, seed, plies and games"
-        )
+        raise ValueError("the matches have different openings: give both the same game, seed, plies and games")
     if first.players[1] != second.players[1]:
         raise ValueError(f"the matches have different opponents: {first.players[1]} and {second.players[1]}")
     return ratings.difference_interval(first.pair_scores, second.pair_scores)

@@ -263,9 +263,7 @@ def _table_rows(section: type[Section], path: tuple[str, ...]) -> list[str]:
         if isinstance(field.annotation, type) and issubclass(field.annotation, Section):
             rows += _table_rows(field.annotation, (*path, name))
             continue
-        default = (
-            "(required)" if field.is_required() else json.dumps(field.get_default(call_default_factory=True))
-        )
+        default = "(required)" if field.is_required() else json.dumps(field.get_default(call_default_factory=True))
         rows.append(f"| `{'.'.join((*path, name))}` | `{default}` | {field.description} |")
     return rows
 

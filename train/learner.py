@@ -73,9 +73,7 @@ def compute_losses(network: PolicyValueNetwork, batch: Batch) -> Losses:
     log_policy = log_softmax(logits.masked_fill(legal < 0, MASKED_LOGIT), dim=1)
     policy_rows = has_policy.sum().clamp(min=1)
     known = torch.isfinite(plies)
-    error = smooth_l1_loss(
-        moves_left / MOVES_LEFT_SCALE, torch.nan_to_num(plies) / MOVES_LEFT_SCALE, reduction="none"
-    )
+    error = smooth_l1_loss(moves_left / MOVES_LEFT_SCALE, torch.nan_to_num(plies) / MOVES_LEFT_SCALE, reduction="none")
     return Losses(
         policy=-((target * log_policy).sum(dim=1) * has_policy).sum() / policy_rows,
         policy_entropy=-(torch.xlogy(target, target).sum(dim=1) * has_policy).sum() / policy_rows,
@@ -95,9 +93,7 @@ def estimate_statistics(network: PolicyValueNetwork, batches: Iterable[Batch]) -
     device = network.gather_index.device
     with torch.no_grad():
         for batch in batches:
-            network(
-                *(torch.from_numpy(part).to(device) for part in (batch.observations, batch.legal_actions))
-            )
+            network(*(torch.from_numpy(part).to(device) for part in (batch.observations, batch.legal_actions)))
     network.eval()
     for norm, momentum in zip(norms, momenta):
         norm.momentum = momentum
@@ -132,9 +128,7 @@ class Learner:
         decayed = [parameter for parameter in self.network.parameters() if parameter.ndim > 1]
         others = [parameter for parameter in self.network.parameters() if parameter.ndim <= 1]
         groups: list[dict[str, Any]] = [{"params": decayed}, {"params": others, "weight_decay": 0.0}]
-        self._optimizer = torch.optim.AdamW(
-            groups, lr=cfg.learning_rate, weight_decay=cfg.weight_decay, fused=True
-        )
+        self._optimizer = torch.optim.AdamW(groups, lr=cfg.learning_rate, weight_decay=cfg.weight_decay, fused=True)
 
     def step(self, batch: Batch) -> dict[str, float]:
         """Take one training step.

@@ -24,7 +24,14 @@ from models.evaluator import export_graph, make_evaluator, weights_of
 from models.network import GameSpec, NetworkConfig, untrained_network
 from train.arena import MatchResult, MatchSettings, play_match
 from train.config import ConfigError, RunConfig
-from train.iteration_metrics import Numbers, Stopwatch, game_numbers, match_numbers, piece_numbers, search_numbers
+from train.iteration_metrics import (
+    Numbers,
+    Stopwatch,
+    game_numbers,
+    match_numbers,
+    piece_numbers,
+    search_numbers,
+)
 from train.learner import Learner
 from train.metrics import MetricsWriter
 from train.piece_values import InsufficientData, Report, measure_run
@@ -137,8 +144,14 @@ class Trainer:
         match = self._match() if self._is_match_due() else None
         with clock.time("save"):
             self._save()
-        metrics = {**game_numbers(games), **search_numbers(stats), **losses, **self._buffer_numbers(),
-                   **clock.numbers(stats), **match_numbers(match)}
+        metrics = {
+            **game_numbers(games),
+            **search_numbers(stats),
+            **losses,
+            **self._buffer_numbers(),
+            **clock.numbers(stats),
+            **match_numbers(match),
+        }
         self.metrics.write(self.iteration, metrics)
         self.reporter.say(self._line(games, metrics))
 
@@ -158,15 +171,19 @@ class Trainer:
         quota = self.cfg.selfplay.positions_per_iteration
         total = quota * max(1, self.cfg.workers)
         weights = weights_of(self.learner.playing_network)
-        with clock.time("selfplay"), self.reporter.task(f"{self._place()} self-play", total, keep=False) as update:
+        with (
+            clock.time("selfplay"),
+            self.reporter.task(f"{self._place()} self-play", total, keep=False) as update,
+        ):
             return self.workers.play(weights, quota, self.learner.snapshots, update)
 
     def _store(self, games: list[GameRecord], clock: Stopwatch) -> int:
         """Verify and store games and add them to the window; return how many rows with a policy are new."""
         with clock.time("replay"):
             name = f"{self.iteration:06d}"
-            info, bad = store_games(self.game, games, folder=self.folder.replay, name=name,
-                                    quarantine=self.folder.quarantine)
+            info, bad = store_games(
+                self.game, games, folder=self.folder.replay, name=name, quarantine=self.folder.quarantine
+            )
             self.counters.quarantined += bad
             if info is None:
                 return 0
@@ -179,17 +196,31 @@ class Trainer:
         steps = self.replay.steps_for(new_rows, passes=cfg.passes, batch_size=cfg.batch_size) if new_rows else 0
         sums: Counter[str] = Counter()
         torch.set_num_threads(os.cpu_count() or 1)
-        with clock.time("learn"), self.reporter.task(f"{self._place()} learning", max(1, steps), keep=False) as update:
+        with (
+            clock.time("learn"),
+            self.reporter.task(f"{self._place()} learning", max(1, steps), keep=False) as update,
+        ):
             for number in range(steps):
                 sums.update(self.learner.step(self.replay.sample(self.rng, cfg.batch_size)))
                 update(number + 1)
         clock.steps = steps
-        names = ("loss", "policy_loss", "policy_kl", "value_loss", "moves_left_loss", "gradient_norm", "learning_rate")
+        names = (
+            "loss",
+            "policy_loss",
+            "policy_kl",
+            "value_loss",
+            "moves_left_loss",
+            "gradient_norm",
+            "learning_rate",
+        )
         means: Numbers = {f"train/{name}": sums[name] / steps if steps else None for name in names}
-        return {**means, "train/steps": self.learner.steps,
-                "train/epochs": steps * cfg.batch_size / new_rows if new_rows else None,
-                "faults/skipped_steps": self.learner.skipped_steps,
-                "faults/quarantined_games": self.counters.quarantined}
+        return {
+            **means,
+            "train/steps": self.learner.steps,
+            "train/epochs": steps * cfg.batch_size / new_rows if new_rows else None,
+            "faults/skipped_steps": self.learner.skipped_steps,
+            "faults/quarantined_games": self.counters.quarantined,
+        }
 
     def _match(self) -> MatchResult:
         """Play the configured opponent with the weights that play."""
@@ -197,13 +228,22 @@ class Trainer:
         search = self.cfg.search
         evaluator = make_evaluator(self.learner.playing_network, threads=os.cpu_count() or 1, graph=self.graph)
         player = SearchPlayer(
-            evaluator, num_simulations=cfg.simulations, name=f"{self.folder.path.name}:{self.iteration}",
-            settings=SearchSettings(search.max_considered_actions, search.c_visit, search.c_scale))
+            evaluator,
+            num_simulations=cfg.simulations,
+            name=f"{self.folder.path.name}:{self.iteration}",
+            settings=SearchSettings(search.max_considered_actions, search.c_visit, search.c_scale),
+        )
         opponent = make_player(cfg.opponent, simulations=cfg.simulations).player
-        settings = MatchSettings(games=cfg.games, random_plies=cfg.random_plies, seed=self.cfg.seed,
-                                 max_plies=self.cfg.selfplay.max_plies)
+        settings = MatchSettings(
+            games=cfg.games,
+            random_plies=cfg.random_plies,
+            seed=self.cfg.seed,
+            max_plies=self.cfg.selfplay.max_plies,
+        )
         with self.reporter.task(f"match against {cfg.opponent}", cfg.games) as update:
-            return play_match(self.variant, (player, opponent), settings=settings, progress=lambda done, _: update(done))
+            return play_match(
+                self.variant, (player, opponent), settings=settings, progress=lambda done, _: update(done)
+            )
 
     def _is_match_due(self) -> bool:
         every = self.cfg.evaluation.every
@@ -252,17 +292,23 @@ class Trainer:
         return f"[{self.iteration + 1}/{self.cfg.iterations}]"
 
     def _buffer_numbers(self) -> Numbers:
-        return {"buffer/rows": self.replay.num_rows, "buffer/policy_rows": self.replay.num_policy_rows,
-                "buffer/total_rows": self.replay.total_rows, "selfplay/total_games": self.counters.games,
-                "selfplay/total_positions": self.counters.positions}
+        return {
+            "buffer/rows": self.replay.num_rows,
+            "buffer/policy_rows": self.replay.num_policy_rows,
+            "buffer/total_rows": self.replay.total_rows,
+            "selfplay/total_games": self.counters.games,
+            "selfplay/total_positions": self.counters.positions,
+        }
 
     def _line(self, games: list[GameRecord], metrics: Numbers) -> str:
         def show(name: str, form: str) -> str:
             value = metrics.get(name)
             return "-" if value is None else format(value, form)
 
-        return (f"[{self.iteration}/{self.cfg.iterations}] {len(games)} games, {show('selfplay/plies', '.0f')} plies, "
-                f"decisive {show('outcome/decisive_share', '.0%')}, cut {show('outcome/cut_share', '.0%')} | "
-                f"policy KL {show('train/policy_kl', '.3f')}, value {show('train/value_loss', '.3f')} | "
-                f"{show('perf/positions_per_s', '.0f')} positions/s, self-play {show('perf/selfplay_s', '.1f')} s, "
-                f"learning {show('perf/learn_s', '.1f')} s")
+        return (
+            f"[{self.iteration}/{self.cfg.iterations}] {len(games)} games, {show('selfplay/plies', '.0f')} plies, "
+            f"decisive {show('outcome/decisive_share', '.0%')}, cut {show('outcome/cut_share', '.0%')} | "
+            f"policy KL {show('train/policy_kl', '.3f')}, value {show('train/value_loss', '.3f')} | "
+            f"{show('perf/positions_per_s', '.0f')} positions/s, self-play {show('perf/selfplay_s', '.1f')} s, "
+            f"learning {show('perf/learn_s', '.1f')} s"
+        )

@@ -62,9 +62,7 @@ METRICS: dict[str, Metric] = {
     "buffer/total_rows": Metric("rows", "Rows ever added."),
     "buffer/age": Metric("iterations", "Mean age of the rows in the window."),
     "buffer/bytes": Metric("bytes", "Memory of the window."),
-    "eval/score/*": Metric(
-        "score", "Score against this opponent, pairs of one opening with colours swapped."
-    ),
+    "eval/score/*": Metric("score", "Score against this opponent, pairs of one opening with colours swapped."),
     "eval/score_low/*": Metric("score", "Lower end of the score's 95 % interval."),
     "eval/score_high/*": Metric("score", "Upper end of the score's 95 % interval."),
     "eval/draw_share/*": Metric("share", "Games of the match that were drawn."),
@@ -83,9 +81,7 @@ METRICS: dict[str, Metric] = {
     "perf/save_s": Metric("s", "Seconds of writing the checkpoint."),
     "perf/iteration_s": Metric("s", "Seconds of the whole iteration."),
     "perf/memory_mb": Metric("MB", "Resident memory of the trainer."),
-    "faults/skipped_steps": Metric(
-        "steps", "Training steps skipped because they were not finite, whole run."
-    ),
+    "faults/skipped_steps": Metric("steps", "Training steps skipped because they were not finite, whole run."),
     "faults/quarantined_games": Metric("games", "Games that failed verification, whole run."),
     "faults/worker_restarts": Metric("restarts", "Workers that were started again, whole run."),
 }
@@ -189,9 +185,7 @@ def _whole_lines(path: Path) -> list[str]:
     """Return the lines that end, without a torn last one; none where there is no file."""
     if not path.exists():
         return []
-    return [
-        line for line in path.read_text(encoding="utf-8").splitlines(keepends=True) if line.endswith("\n")
-    ]
+    return [line for line in path.read_text(encoding="utf-8").splitlines(keepends=True) if line.endswith("\n")]
 
 
 def _kept_lines(path: Path, resume_after: int) -> list[str]:

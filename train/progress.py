@@ -8,7 +8,14 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 
 Update = Callable[[int], None]
 
@@ -41,8 +48,13 @@ class Reporter:
             A function that is told how many units are done so far.
         """
         started = time.monotonic()
-        columns = (TextColumn("{task.description:<28}"), BarColumn(bar_width=30), MofNCompleteColumn(),
-                   TimeElapsedColumn(), TimeRemainingColumn())
+        columns = (
+            TextColumn("{task.description:<28}"),
+            BarColumn(bar_width=30),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+            TimeRemainingColumn(),
+        )
         with Progress(*columns, console=self._console, transient=True, disable=not sys.stderr.isatty()) as bar:
             number = bar.add_task(description, total=total)
             yield lambda done: bar.update(number, completed=min(done, total))

@@ -92,9 +92,7 @@ def score_interval(pair_scores: ArrayLike, confidence: float = CONFIDENCE) -> In
     return _wilson(estimate, trials, quantile)
 
 
-def difference_interval(
-    pair_scores_1: ArrayLike, pair_scores_2: ArrayLike, confidence: float = CONFIDENCE
-) -> Interval:
+def difference_interval(pair_scores_1: ArrayLike, pair_scores_2: ArrayLike, confidence: float = CONFIDENCE) -> Interval:
     """Return the mean difference of two players' scores on the same openings, with its interval.
 
     Each opening gives one difference in [-1, 1]; mapped to [0, 1] it is treated as a pair score.

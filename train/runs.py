@@ -1,6 +1,6 @@
 """A run's folder: its config, its manifest, its lock, and what is where.
 
-    runs/<name>/ config.yaml  manifest.json  metrics.jsonl  checkpoints/  replay/  quarantine/  tensorboard/  report/
+runs/<name>/ config.yaml  manifest.json  metrics.jsonl  checkpoints/  replay/  quarantine/  tensorboard/  report/
 """
 
 from __future__ import annotations
@@ -56,7 +56,9 @@ class RunFolder:
             ConfigError: There is a run here already.
         """
         if (self.path / CONFIG_FILE).exists():
-            raise ConfigError(f"{self.path}: there is a run here already; go on with --resume, or choose another --run-dir")
+            raise ConfigError(
+                f"{self.path}: there is a run here already; go on with --resume, or choose another --run-dir"
+            )
         manifest: dict[str, Any] = {
             "format": FORMAT,
             "started": time.strftime("%Y-%m-%dT%H:%M:%S%z"),

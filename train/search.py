@@ -131,9 +131,7 @@ class Search:
             raise ValueError(f"budget: expected 0 to {self.max_simulations}, got {budget}")
         self._bounds[lane] = self.game.legal_bound(board_of(self.game, row))
         self._make_room()
-        count = int(
-            search_kernels.plant(self.game.tables, self._tree, lane, row, history, budget, thread_scratch())
-        )
+        count = int(search_kernels.plant(self.game.tables, self._tree, lane, row, history, budget, thread_scratch()))
         considered = min(self.settings.max_considered_actions, count, budget)
         self._tree[19][lane] = self._plan(considered, budget)
         edge0 = lane * self._num_edges
@@ -176,9 +174,8 @@ class Search:
             search_kernels.receive(
                 self.game.tables, self._tree, chosen, np.ascontiguousarray(logits, np.float32), values
             )
-        return (self._tree[17][chosen] >= self._tree[18][chosen]) & (
-            self._tree[21][chosen] != search_kernels.ROOT
-        )
+        spent: npt.NDArray[np.bool_] = self._tree[17][chosen] >= self._tree[18][chosen]
+        return spent
 
     def result(self, lane: int) -> SearchResult:
         """Return what the finished search of a lane says."""
@@ -272,9 +269,7 @@ class SearchPlayer:
         self.batch_size = batch_size
         self._search: Search | None = None
 
-    def choose(
-        self, env: VectorEnv, lanes: npt.NDArray[np.intp], rng: np.random.Generator
-    ) -> npt.NDArray[np.int32]:
+    def choose(self, env: VectorEnv, lanes: npt.NDArray[np.intp], rng: np.random.Generator) -> npt.NDArray[np.int32]:
         """See `arena.Player`; the generator is not used: the search is deterministic."""
         if self._search is None or self._search.game is not env.game:
             self._search = Search(env.game, self.batch_size, self.num_simulations, self.settings)

@@ -11,7 +11,8 @@ Source: Danihelka et al. 2022, "Policy improvement by planning with Gumbel": seq
     8 edge_move uint64, 9 edge_logit float32, 10 edge_prior float32, 11 edge_visits int32, 12 edge_value float32 (sum),
     13 edge_child int32 (UNVISITED before expansion), 14 edge_gumbel float32 (root edges only),
     15 num_nodes int32 [B], 16 edges_used int32 [B], 17 simulations int32 [B], 18 budgets int32 [B],
-    19 plan int32 [B] (offset of the lane's visits in `schedule`), 20 histories uint64 [B * HISTORY_LENGTH], 21 leaf int32 [B] (awaiting evaluation),
+    19 plan int32 [B] (offset of the lane's visits in `schedule`), 20 histories uint64 [B * HISTORY_LENGTH],
+    21 leaf int32 [B] (awaiting evaluation),
     22 evaluations int64 [B], 23 depths int64 [B] (sum over the evaluations)
 """
 
@@ -132,7 +133,7 @@ def pick_root_edge(tree, e0, n, raw, target, settings, buffer):
 @njit
 def pick_inner_edge(tree, e0, n, raw, settings, buffer):
     """Return the edge whose visits lag most behind the improved policy."""
-    total, most = weigh(tree, e0, n, raw, settings, buffer)
+    total, _most = weigh(tree, e0, n, raw, settings, buffer)
     if total > 0:
         improve(buffer, n)
     best = 0

@@ -115,9 +115,7 @@ class SelfPlay:
         search: SearchConfig,
         selfplay: SelfplayConfig,
         *,
-        seed: int,
-        worker: int = 0,
-        life: int = 0,
+        seed: tuple[int, ...],
     ) -> None:
         """Start B games.
 
@@ -125,12 +123,10 @@ class SelfPlay:
             game: The compiled game.
             search: Budgets and knobs of the search.
             selfplay: Numbers of games, starts and caps.
-            seed: The run's seed.
-            worker: Number of this worker.
-            life: Iteration at which the run was started or resumed; the three fix every game's random stream.
+            seed: What fixes every game's random stream, such as the run's seed and the worker's number.
         """
         self._search_cfg, self._cfg = search, selfplay
-        self._origin = (seed, worker, life)
+        self._seed = seed
         num_lanes = selfplay.games_per_worker
         self._env = VectorEnv(game.variant, num_lanes, max_plies=selfplay.max_plies)
         settings = SearchSettings(search.max_considered_actions, search.c_visit, search.c_scale)
@@ -187,8 +183,11 @@ class SelfPlay:
         over = self._env.over
         for lane in lanes.tolist():
             if over[lane]:
-                finished.append(self._games[lane].record(float(self._env.white_score[lane]),
-                                                         int(self._env.terminations[lane]), model_version))
+                finished.append(
+                    self._games[lane].record(
+                        float(self._env.white_score[lane]), int(self._env.terminations[lane]), model_version
+                    )
+                )
                 self._games[lane] = self._start_game(lane)
             self._begin_search(lane)
         return finished
@@ -216,7 +215,7 @@ class SelfPlay:
         """Set a lane to a new start position and play its random opening."""
         number = int(self._num_games[lane])
         self._num_games[lane] += 1
-        entropy = np.random.SeedSequence([*self._origin, lane, number])
+        entropy = np.random.SeedSequence([*self._seed, lane, number])
         seed = int(entropy.generate_state(1, np.uint64)[0]) & ((1 << SEED_BITS) - 1)
         rng = np.random.default_rng(seed)
         for _ in range(MAX_START_TRIES):

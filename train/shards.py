@@ -24,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import envs
+from envs.layout import LAYOUT_VERSION
 from models.storage import CheckpointMismatch, CorruptFile, read_regular, sha256_hex, write_atomically
 
 if TYPE_CHECKING:
@@ -234,6 +235,7 @@ def _meta(games: Sequence[GameRecord], game: CompiledGame) -> dict[str, Any]:
         "format": FORMAT,
         "rules_hash": game.variant.rules_hash,
         "action_hash": game.encoding.hash,
+        "layout": LAYOUT_VERSION,
         "games": [
             {
                 "start_fen": record.start_fen,
@@ -251,22 +253,18 @@ def _meta(games: Sequence[GameRecord], game: CompiledGame) -> dict[str, Any]:
 
 def _check_meta(meta: Any, game: CompiledGame, path: Path) -> None:
     """Raise unless a shard was written for this game by a known format."""
-    keys = ("format", "rules_hash", "action_hash", "games")
+    keys = ("format", "rules_hash", "action_hash", "layout", "games")
     if not isinstance(meta, dict) or any(key not in meta for key in keys):
         raise CorruptFile(f"{path}: no shard: lacks one of {', '.join(keys)}")
     if meta["format"] != FORMAT:
         raise CheckpointMismatch(f"{path}: format {meta['format']}, this version reads {FORMAT}")
-    now = {"rules_hash": game.variant.rules_hash, "action_hash": game.encoding.hash}
+    now = {"rules_hash": game.variant.rules_hash, "action_hash": game.encoding.hash, "layout": LAYOUT_VERSION}
     changed = [key for key, value in now.items() if meta[key] != value]
     if changed:
-        raise CheckpointMismatch(
-            f"{path}: games of another game than {game.variant.name}: {', '.join(changed)}"
-        )
+        raise CheckpointMismatch(f"{path}: games of another game than {game.variant.name}: {', '.join(changed)}")
 
 
-def _split(
-    arrays: dict[str, NDArray[Any]], metas: list[dict[str, Any]], state_words: int
-) -> list[GameRecord]:
+def _split(arrays: dict[str, NDArray[Any]], metas: list[dict[str, Any]], state_words: int) -> list[GameRecord]:
     """Cut a shard's arrays into games; ValueError where they do not fit together."""
     lengths, counts = arrays["lengths"], arrays["policy_counts"]
     rows, entries = int(lengths.sum()), int(counts.sum())
@@ -294,9 +292,7 @@ def _split(
     ]
 
 
-def _cut(
-    arrays: dict[str, NDArray[Any]], index: NDArray[np.int64], rows: slice, meta: dict[str, Any]
-) -> GameRecord:
+def _cut(arrays: dict[str, NDArray[Any]], index: NDArray[np.int64], rows: slice, meta: dict[str, Any]) -> GameRecord:
     """Return one game of a shard; its arrays are views."""
     first, last = int(index[rows.start]), int(index[rows.stop])
     fields = dict(meta)

@@ -40,10 +40,14 @@ def odds_start(game: CompiledGame, rng: np.random.Generator) -> str:
         share = rng.uniform(0.0, MOST_REMOVED_SHARE)
         board = fields.board.copy()
         board[removable[rng.random(len(removable)) < share]] = EMPTY
-        rights = tuple(right and castling is not None and board[castling.partner_from] != EMPTY
-                       for right, castling in zip(fields.rights, game.variant.castlings, strict=True))
+        rights = tuple(
+            right and castling is not None and board[castling.partner_from] != EMPTY
+            for right, castling in zip(fields.rights, game.variant.castlings, strict=True)
+        )
         white_k, white_q, black_k, black_q = rights
-        fen = format_fields(game.variant, FenFields(board, fields.to_play, (white_k, white_q, black_k, black_q), (), 0, 1))
+        fen = format_fields(
+            game.variant, FenFields(board, fields.to_play, (white_k, white_q, black_k, black_q), (), 0, 1)
+        )
         if _goes_on(game, fen):
             return fen
     raise RuntimeError(f"no playable odds start in {MAX_TRIES} tries for {game.variant.name}")

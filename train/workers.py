@@ -28,7 +28,12 @@ Progress = Callable[[int], None]
 
 CHUNKS = 8
 """Calls into which a worker's quota is cut, so that progress shows."""
-SINGLE_THREAD = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "NUMBA_NUM_THREADS": "1"}
+SINGLE_THREAD = {
+    "OMP_NUM_THREADS": "1",
+    "MKL_NUM_THREADS": "1",
+    "OPENBLAS_NUM_THREADS": "1",
+    "NUMBA_NUM_THREADS": "1",
+}
 
 
 @dataclass(frozen=True)
@@ -73,11 +78,14 @@ class SelfPlayWorker:
         """
         variant = variant_from_document(task.document, task.options, name=task.name)
         self._evaluator = OnnxEvaluator(task.graph, threads=1)
-        self._selfplay = SelfPlay(engine_for(variant), task.search, task.selfplay, seed=task.seed, worker=number,
-                                  life=task.life)
+        self._selfplay = SelfPlay(engine_for(variant), task.search, task.selfplay, seed=(task.seed, number, task.life))
 
     def play(
-        self, weights: Weights | None, num_positions: int, model_version: int, progress: Progress | None = None
+        self,
+        weights: Weights | None,
+        num_positions: int,
+        model_version: int,
+        progress: Progress | None = None,
     ) -> Played:
         """Play on.
 
@@ -154,8 +162,13 @@ class RayWorkers:
 
         self._ray = ray
         if address is None:
-            ray.init(num_cpus=num_workers, include_dashboard=False, log_to_driver=False, _node_ip_address="127.0.0.1",
-                     logging_level=logging.ERROR)
+            ray.init(
+                num_cpus=num_workers,
+                include_dashboard=False,
+                log_to_driver=False,
+                _node_ip_address="127.0.0.1",
+                logging_level=logging.ERROR,
+            )
         else:
             ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
         actor = ray.remote(num_cpus=1, runtime_env={"env_vars": SINGLE_THREAD})(SelfPlayWorker)

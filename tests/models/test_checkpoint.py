@@ -98,9 +98,7 @@ def test_a_checkpoint_holds_the_documented_files_and_no_pickle(run):
     assert not any(path.read_bytes().startswith((b"\x80", b"PK")) for path in folder.iterdir())
 
 
-@pytest.mark.parametrize(
-    "how", ["deleted", "truncated", "emptied", "longer", "flipped 0", "flipped 3", "flipped 9"]
-)
+@pytest.mark.parametrize("how", ["deleted", "truncated", "emptied", "longer", "flipped 0", "flipped 3", "flipped 9"])
 @pytest.mark.parametrize("name", EVERY_FILE)
 def test_a_damaged_file_is_refused_by_name_and_the_previous_checkpoint_used(run, name, how, caplog):
     path = run / FOLDER / "000002" / name
@@ -223,9 +221,7 @@ def test_a_player_is_rebuilt_from_the_checkpoint_alone(run):
     assert variant.name == "gardner"
     assert not network.training
     assert state["counters"] == {"steps": 2}
-    assert all(
-        torch.equal(tensor, expected.state_dict()[name]) for name, tensor in network.state_dict().items()
-    )
+    assert all(torch.equal(tensor, expected.state_dict()[name]) for name, tensor in network.state_dict().items())
     older, _, state = load_player(run / FOLDER / "000001")
     assert state["counters"] == {"steps": 1}
     assert not torch.equal(older.stem.conv.weight, network.stem.conv.weight)
@@ -286,9 +282,7 @@ def test_a_network_that_this_version_does_not_know_is_refused(run):
 
 
 def test_weights_of_another_network_are_refused_by_tensor_name(run):
-    wide = make_network(
-        make_variant(), cfg=NetworkConfig(blocks=2, channels=8, value_channels=2, value_hidden=8)
-    )
+    wide = make_network(make_variant(), cfg=NetworkConfig(blocks=2, channels=8, value_channels=2, value_hidden=8))
     checkpoint = load_checkpoint(run / FOLDER / "000002")
     with pytest.raises(CheckpointMismatch, match=r"blocks\.1\.first\.conv\.weight"):
         load_weights(wide, checkpoint.tensors.model, checkpoint.path)

@@ -22,9 +22,7 @@ from models.network import GameSpec, NetworkConfig, PolicyValueNetwork, untraine
 ACTIONS = 150
 CONFIGS = {
     "with squeeze-and-excitation": NetworkConfig(blocks=2, channels=16),
-    "with global pooling": NetworkConfig(
-        blocks=2, channels=16, squeeze_excitation=False, global_pooling=True
-    ),
+    "with global pooling": NetworkConfig(blocks=2, channels=16, squeeze_excitation=False, global_pooling=True),
 }
 HOLES = {"with squeeze-and-excitation": 0, "with global pooling": 3}
 SHAPES = [(1, 1), (1, 37), (32, 50), (7, 13), (33, 2)]
@@ -109,9 +107,7 @@ def test_onnx_and_eager_agree_after_publishing_other_weights_and_statistics(expo
 
 def test_the_graph_holds_every_weight_by_name_and_nothing_else_that_training_changes(exported):
     kind, graph = exported
-    initialisers = {
-        tensor.name: tuple(tensor.dims) for tensor in onnx.load_from_string(graph).graph.initializer
-    }
+    initialisers = {tensor.name: tuple(tensor.dims) for tensor in onnx.load_from_string(graph).graph.initializer}
     weights = weights_of(make_network(kind))
     assert {name: array.shape for name, array in weights.items()} == {
         name: shape for name, shape in initialisers.items() if not name.endswith("gather_index")

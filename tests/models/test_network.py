@@ -93,9 +93,7 @@ def test_rows_are_evaluated_independently():
         together = network(observations, legal)
         alone = [network(observations[row : row + 1], legal[row : row + 1]) for row in range(6)]
     for number, whole in enumerate(together):
-        torch.testing.assert_close(
-            whole, torch.cat([outputs[number] for outputs in alone]), atol=1e-5, rtol=1e-5
-        )
+        torch.testing.assert_close(whole, torch.cat([outputs[number] for outputs in alone]), atol=1e-5, rtol=1e-5)
 
 
 @pytest.mark.parametrize("cfg", VARIETIES)

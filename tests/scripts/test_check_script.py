@@ -74,9 +74,7 @@ def test_a_file_by_path_is_checked_like_a_built_in_game(tmp_path: Path) -> None:
     ("name: X\nname: Y\n", "mine.yaml:2"),
     ("name: X\nextends: chess\ncastling: null\n", "mine: start: castling rights: 'K', but"),
 ])  # fmt: skip
-def test_a_game_that_cannot_be_played_is_refused_with_its_place(
-    tmp_path: Path, text: str, message: str
-) -> None:
+def test_a_game_that_cannot_be_played_is_refused_with_its_place(tmp_path: Path, text: str, message: str) -> None:
     file = tmp_path / "mine.yaml"
     file.write_text(text)
     done = check(str(file))

@@ -68,9 +68,7 @@ def test_a_file_works_as_a_name_does(tmp_path: Path) -> None:
     (("chess", "-1"), 2, "No such option"),
     (("chess", "0", "--divide"), 2, "needs a depth of at least 1"),
 ])  # fmt: skip
-def test_errors_are_lines_on_stderr_with_their_exit_codes(
-    words: tuple[str, ...], code: int, message: str
-) -> None:
+def test_errors_are_lines_on_stderr_with_their_exit_codes(words: tuple[str, ...], code: int, message: str) -> None:
     done = perft(*words)
     assert done.exit_code == code, done.output
     assert message.lower() in " ".join(done.stderr.lower().split())

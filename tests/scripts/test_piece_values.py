@@ -48,9 +48,7 @@ def test_too_little_data_exits_with_1_and_names_what_is_missing(tmp_path: Path) 
     assert not (tmp_path / "report").exists()
 
 
-def test_a_folder_without_a_run_exits_with_1_and_an_unknown_method_with_2(
-    run_dir: Path, tmp_path: Path
-) -> None:
+def test_a_folder_without_a_run_exits_with_1_and_an_unknown_method_with_2(run_dir: Path, tmp_path: Path) -> None:
     assert run(str(tmp_path)).exit_code == 1
     result = run(str(run_dir), "--method", "outcome,guess")
     assert result.exit_code == 2

@@ -32,13 +32,9 @@ class Grabber:
             trial = VectorEnv(env.variant, len(legal))
             for index in range(len(legal)):
                 trial.set_fen(index, env.fen(int(lane)))
-            before = np.array(
-                [sum(map(str.isalpha, fen.split()[0])) for fen in map(trial.fen, range(len(legal)))]
-            )
+            before = np.array([sum(map(str.isalpha, fen.split()[0])) for fen in map(trial.fen, range(len(legal)))])
             rewards, _, _ = trial.step(legal)
-            after = np.array(
-                [sum(map(str.isalpha, fen.split()[0])) for fen in map(trial.fen, range(len(legal)))]
-            )
+            after = np.array([sum(map(str.isalpha, fen.split()[0])) for fen in map(trial.fen, range(len(legal)))])
             merit = 100 * rewards + (before - after) + rng.random(len(legal)) / 2
             chosen.append(legal[merit.argmax()])
         return np.array(chosen, dtype=np.int32)
@@ -142,9 +138,7 @@ def test_a_difference_is_paired_over_common_openings(gardner: Variant) -> None:
     difference = difference_interval(strong, weak)
     assert difference.estimate == pytest.approx(strong.score.estimate - weak.score.estimate)
     assert difference.low > 0
-    elsewhere = play_match(
-        gardner, (RandomPlayer("weak"), RandomPlayer()), settings=replace(settings, seed=2)
-    )
+    elsewhere = play_match(gardner, (RandomPlayer("weak"), RandomPlayer()), settings=replace(settings, seed=2))
     with pytest.raises(ValueError, match="different openings"):
         difference_interval(strong, elsewhere)
     with pytest.raises(ValueError, match="different opponents: random and other"):
@@ -153,9 +147,7 @@ def test_a_difference_is_paired_over_common_openings(gardner: Variant) -> None:
 
 def test_progress_counts_up_to_all_games(gardner: Variant) -> None:
     seen: list[tuple[int, int]] = []
-    play_match(
-        gardner, (RandomPlayer(), RandomPlayer()), settings=SHORT, progress=lambda *now: seen.append(now)
-    )
+    play_match(gardner, (RandomPlayer(), RandomPlayer()), settings=SHORT, progress=lambda *now: seen.append(now))
     assert seen[-1] == (40, 40)
     assert seen == sorted(set(seen))
 
@@ -175,9 +167,7 @@ def test_an_illegal_choice_is_an_error_that_names_the_player(gardner: Variant, b
     class Cheat:
         name: str = "cheat"
 
-        def choose(
-            self, env: VectorEnv, lanes: NDArray[np.intp], rng: np.random.Generator
-        ) -> NDArray[np.int32]:
+        def choose(self, env: VectorEnv, lanes: NDArray[np.intp], rng: np.random.Generator) -> NDArray[np.int32]:
             illegal = np.flatnonzero(~env.legal_action_mask[lanes[0]])[0] if bad is None else bad
             return np.full(len(lanes), illegal, dtype=np.int32)
 
@@ -190,9 +180,7 @@ def test_an_answer_of_the_wrong_shape_is_an_error_that_names_the_player(gardner:
     class Sloppy:
         name: str = "sloppy"
 
-        def choose(
-            self, env: VectorEnv, lanes: NDArray[np.intp], rng: np.random.Generator
-        ) -> NDArray[np.int32]:
+        def choose(self, env: VectorEnv, lanes: NDArray[np.intp], rng: np.random.Generator) -> NDArray[np.int32]:
             return np.zeros(1, dtype=np.int32)
 
     with pytest.raises(ValueError, match="sloppy: expected 20 integer actions, got int32 \\[1\\]"):

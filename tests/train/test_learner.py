@@ -77,9 +77,7 @@ def test_one_batch_overfits():
 
 def test_illegal_logits_get_no_gradient_and_legal_ones_do():
     network, batch = make_network(), make_batch(1)
-    batch = dataclasses.replace(
-        batch, has_policy=np.array([True]), policy_target=np.eye(1, WIDTH, dtype=np.float32)
-    )
+    batch = dataclasses.replace(batch, has_policy=np.array([True]), policy_target=np.eye(1, WIDTH, dtype=np.float32))
     planes: list[torch.Tensor] = []
 
     def keep(_module: torch.nn.Module, _inputs: object, output: torch.Tensor) -> None:
@@ -175,9 +173,7 @@ def test_what_plays_is_the_running_mean_of_snapshots():
         learner.snapshot()
         seen.append(flat(dict(learner.network.named_parameters())))
         expected = seen[0] if number == 0 else expected + (seen[-1] - expected) / (1, 1, 2, 2, 3, 3)[number]
-        torch.testing.assert_close(
-            flat(dict(learner.playing_network.named_parameters())), expected, atol=1e-6, rtol=0
-        )
+        torch.testing.assert_close(flat(dict(learner.playing_network.named_parameters())), expected, atol=1e-6, rtol=0)
     assert not learner.playing_network.training
 
 
@@ -255,8 +251,6 @@ def test_several_steps_in_a_row_that_are_not_finite_stop_with_their_cause():
     learner.step(make_batch())
     for _ in range(MAX_SKIPPED_IN_A_ROW - 1):
         learner.step(bad)
-    with pytest.raises(
-        NonFiniteLossError, match=r"after step 1; .*'value_loss': inf.*not finite: stem\.conv"
-    ):
+    with pytest.raises(NonFiniteLossError, match=r"after step 1; .*'value_loss': inf.*not finite: stem\.conv"):
         learner.step(bad)
     assert torch.isfinite(flat(learner.network.state_dict())).all()

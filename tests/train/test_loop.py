@@ -39,7 +39,9 @@ def finished(tmp_path_factory):
 def test_a_run_leaves_config_manifest_checkpoints_games_metrics_and_report(finished):
     folder = finished.run_dir
     manifest = json.loads((folder / "manifest.json").read_text())
-    assert manifest["variant"] == "gardner" and manifest["rules_hash"] and manifest["versions"]["torch"]
+    assert manifest["variant"] == "gardner"
+    assert manifest["rules_hash"]
+    assert manifest["versions"]["torch"]
     assert [int(path.name) for path in checkpoint_paths(folder)] == [2, 1, 0]
     assert len(list((folder / "replay").glob("*.npz"))) == 2
     assert list((folder / "tensorboard").glob("events*"))
@@ -60,7 +62,9 @@ def test_every_iteration_has_its_metrics(finished):
     rows = read_metrics(finished.run_dir)
     assert [iteration for iteration, _ in rows] == [1, 2, 2]
     first = rows[0][1]
-    assert first["selfplay/positions"] >= 600 and first["train/steps"] > 0 and first["perf/positions_per_s"] > 0
+    assert first["selfplay/positions"] >= 600
+    assert first["train/steps"] > 0
+    assert first["perf/positions_per_s"] > 0
     assert any(name.startswith("eval/score/") for name in rows[-1][1])
 
 
@@ -90,7 +94,8 @@ def test_a_resumed_run_goes_on_where_it_stopped_and_sets_loose_games_aside(tmp_p
     (folder / "replay" / "000001.npz").write_bytes((folder / "replay" / "000000.npz").read_bytes())
     summary = run(folder, resume=True, iterations=2)
     after = load_checkpoint(checkpoint_paths(folder)[0]).state
-    assert summary.run_dir == folder and after["iteration"] == 2
+    assert summary.run_dir == folder
+    assert after["iteration"] == 2
     assert after["counters"]["games"] > before["counters"]["games"]
     assert (folder / "uncommitted" / "000001.npz").exists()
     names = [shard["name"] for shard in after["shards"]]

@@ -73,9 +73,7 @@ def test_only_quiet_positions_are_taken_if_asked(records: list[GameRecord]) -> N
 
 def test_no_finished_game_is_refused(records: list[GameRecord]) -> None:
     cut = [replace(record, white_score=float("nan"), termination=0) for record in records]
-    with pytest.raises(
-        InsufficientData, match="no position of a finished game \\(40 games were cut short\\)"
-    ):
+    with pytest.raises(InsufficientData, match="no position of a finished game \\(40 games were cut short\\)"):
         collect_positions(GAME, cut, quiet_only=True)
     with pytest.raises(InsufficientData, match="no position"):
         collect_positions(GAME, [], quiet_only=True)

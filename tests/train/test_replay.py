@@ -260,10 +260,7 @@ def test_old_rows_leave_the_window_and_are_never_drawn_again(tmp_path, games):
     for number, record in enumerate(games):
         buffer.add(tmp_path, write_shard(tmp_path, str(number), [record], GAME))
         assert buffer.num_rows == window_rows(buffer.total_rows, cfg)
-    rows = [
-        (game.states[game.opening_plies :], np.diff(game.policy_index)[game.opening_plies :])
-        for game in games
-    ]
+    rows = [(game.states[game.opening_plies :], np.diff(game.policy_index)[game.opening_plies :]) for game in games]
     states = np.concatenate([states for states, _ in rows])
     spans = np.concatenate([spans for _, spans in rows])
     assert buffer.total_rows == len(states) > 4 * buffer.num_rows

@@ -122,7 +122,8 @@ def test_a_third_occurrence_on_the_path_is_a_draw_with_the_games_own_history():
         pass
     found = search.result(0)
     edge = found.legal_actions.tolist().index(drawing)
-    assert search._tree[12][edge] == 0 and search._tree[11][edge] > 0
+    assert search._tree[12][edge] == 0
+    assert search._tree[11][edge] > 0
 
 
 class ConstantEvaluator:

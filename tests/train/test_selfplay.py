@@ -16,8 +16,8 @@ SEARCH = SearchConfig(num_simulations=8, fast_simulations=4, full_search_share=0
 SELFPLAY = SelfplayConfig(games_per_worker=8, max_plies=60, sampled_plies=10, odds_share=0.5, random_plies=4)
 
 
-def play(name: str, *, positions: int, seed: int = 3, calls: int = 1, **names: int):
-    selfplay = SelfPlay(engine_for(load_variant(name)), SEARCH, SELFPLAY, seed=seed, **names)
+def play(name: str, *, positions: int, seed: tuple[int, ...] = (3, 0, 0), calls: int = 1):
+    selfplay = SelfPlay(engine_for(load_variant(name)), SEARCH, SELFPLAY, seed=seed)
     games, total = [], SelfPlayStats()
     for _ in range(calls):
         ended, stats = selfplay.play(UniformEvaluator(), positions // calls, model_version=7)
@@ -62,7 +62,8 @@ def test_full_searches_leave_a_policy_and_fast_ones_and_openings_leave_none(gard
 def test_games_cut_by_the_cap_have_no_result_and_others_have_one(gardner_games):
     games, _ = gardner_games
     cut = [game for game in games if not game.termination]
-    assert cut and all(np.isnan(game.white_score) and game.num_plies == SELFPLAY.max_plies for game in cut)
+    assert cut
+    assert all(np.isnan(game.white_score) and game.num_plies == SELFPLAY.max_plies for game in cut)
     assert all(game.white_score in (0, 0.5, 1) for game in games if game.termination)
 
 
@@ -86,15 +87,16 @@ def same(first, second):
 def test_a_seed_fixes_the_games_however_the_quota_is_cut():
     whole, _ = play("gardner", positions=800)
     again, _ = play("gardner", positions=800)
-    assert len(whole) == len(again) and all(map(same, whole, again))
+    assert len(whole) == len(again)
+    assert all(map(same, whole, again))
     halves, _ = play("gardner", positions=800, calls=2)
     assert all(same(a, b) for a, b in zip(whole, halves, strict=False))
 
 
-@pytest.mark.parametrize("other", [{"seed": 4}, {"worker": 1}, {"life": 5}])
+@pytest.mark.parametrize("other", [(4, 0, 0), (3, 1, 0), (3, 0, 5)])
 def test_seeds_workers_and_lives_play_different_games(other):
     first, _ = play("gardner", positions=200)
-    second, _ = play("gardner", positions=200, **other)
+    second, _ = play("gardner", positions=200, seed=other)
     assert {game.seed for game in first}.isdisjoint(game.seed for game in second)
 
 

@@ -38,7 +38,8 @@ def test_ray_workers_play_the_games_that_one_process_plays(task_and_weights, ray
     seen: list[int] = []
     games, stats = ray_workers.play(weights, QUOTA, 1, seen.append)
     assert 2 * QUOTA <= stats.positions < 2 * QUOTA + 16 * 8
-    assert seen == sorted(seen) and seen[-1] == stats.positions
+    assert seen == sorted(seen)
+    assert seen[-1] == stats.positions
     local, _ = LocalWorkers(task).play(weights, QUOTA, 1, lambda _: None)
     by_seed = {game.seed: game for game in games}
     assert local

@@ -87,9 +87,7 @@ def _limits(intervals: Sequence[Interval]) -> tuple[float, float]:
     return (low - (pad if low < 0 else 0.0), high + pad)
 
 
-def _draw_row(
-    axes: "Axes", height: int, interval: Interval | None, refusal: str, limits: tuple[float, float]
-) -> None:
+def _draw_row(axes: "Axes", height: int, interval: Interval | None, refusal: str, limits: tuple[float, float]) -> None:
     if interval is None:
         _write(axes, height, (REFUSAL_X, FAINT), refusal or "no value")
         return

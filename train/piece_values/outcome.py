@@ -187,9 +187,7 @@ def summarise(positions: Positions, letters: list[str], weighting: str) -> Sums:
     """
     columns = [positions.letters.index(letter) for letter in letters]
     side = np.where(positions.white_to_move, 1, -1).astype(np.int16)
-    rows, row = np.unique(
-        np.column_stack((side, positions.material[:, columns])), axis=0, return_inverse=True
-    )
+    rows, row = np.unique(np.column_stack((side, positions.material[:, columns])), axis=0, return_inverse=True)
     if weighting == "game":
         each = 1.0 / np.bincount(positions.game, minlength=positions.num_games)[positions.game]
     else:
@@ -219,9 +217,7 @@ def resample_fits(
     return fits
 
 
-def _drop_rare_pieces(
-    positions: Positions, settings: PieceValuesConfig
-) -> tuple[Positions, dict[str, PieceEstimate]]:
+def _drop_rare_pieces(positions: Positions, settings: PieceValuesConfig) -> tuple[Positions, dict[str, PieceEstimate]]:
     """Leave out pieces with too few games, and the positions that differ in them; one entry for each."""
     refusals: dict[str, PieceEstimate] = {}
     while True:
@@ -234,9 +230,7 @@ def _drop_rare_pieces(
             reason = f"a difference in {counts[letter]} games, at least {needed} are needed"
             refusals[letter] = PieceEstimate(letter, counts[letter], None, None, reason)
         if positions.pawn in refusals:
-            raise InsufficientData(
-                f"no unit, the pawn ({positions.pawn}): {refusals[positions.pawn].refusal}"
-            )
+            raise InsufficientData(f"no unit, the pawn ({positions.pawn}): {refusals[positions.pawn].refusal}")
         columns = [positions.letters.index(letter) for letter in rare]
         positions = positions.take((positions.material[:, columns] == 0).all(axis=1))
 
@@ -244,9 +238,7 @@ def _drop_rare_pieces(
 def _check_games(used: Positions, settings: PieceValuesConfig) -> None:
     if used.num_games < settings.min_games:
         cut = f" ({used.cut_games} more were cut short)" if used.cut_games else ""
-        raise InsufficientData(
-            f"{used.num_games} finished games{cut}, at least {settings.min_games} are needed"
-        )
+        raise InsufficientData(f"{used.num_games} finished games{cut}, at least {settings.min_games} are needed")
     if used.decisive_games < MIN_DECISIVE:
         found = f"{used.decisive_games} decisive games among {used.num_games}"
         raise InsufficientData(f"{found}, at least {MIN_DECISIVE} are needed")
@@ -264,9 +256,7 @@ def _condition(sums: Sums, estimate: Floats, names: list[str]) -> float:
     condition = float(eigenvalues[-1] / max(eigenvalues[0], np.finfo(float).eps))
     if condition > MAX_CONDITION:
         involved = [name for name, part in zip(names, directions[:, 0]) if abs(part) > INVOLVED]
-        raise InsufficientData(
-            f"games that tell these apart: {', '.join(involved)} (condition {condition:.0f})"
-        )
+        raise InsufficientData(f"games that tell these apart: {', '.join(involved)} (condition {condition:.0f})")
     return condition
 
 
@@ -300,9 +290,7 @@ class _Fits:
         return bca_interval(estimate, resampled, influence)
 
 
-def _piece_estimates(
-    fits: _Fits, used: Positions, refusals: dict[str, PieceEstimate]
-) -> tuple[PieceEstimate, ...]:
+def _piece_estimates(fits: _Fits, used: Positions, refusals: dict[str, PieceEstimate]) -> tuple[PieceEstimate, ...]:
     """Turn the fits into one entry per piece type."""
     kept = [letter for letter in used.letters if letter not in refusals]
     feature = {letter: len(COMMON_FEATURES) + index for index, letter in enumerate(kept)}

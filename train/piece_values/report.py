@@ -114,9 +114,7 @@ class Report:
         writer = csv.writer(text, lineterminator="\n")
         scales = ("value", "log_odds", "elo")
         ends = ("estimate", "low", "high")
-        writer.writerow(
-            ["letter", "name", "games", *(f"{scale}_{end}" for scale in scales for end in ends), "refusal"]
-        )
+        writer.writerow(["letter", "name", "games", *(f"{scale}_{end}" for scale in scales for end in ends), "refusal"])
         for piece in self.to_document()["pieces"]:
             numbers = [(piece[scale] or {}).get(end) for scale in scales for end in ends]
             writer.writerow([piece["letter"], piece["name"], piece["games"], *numbers, piece["refusal"]])
@@ -126,9 +124,7 @@ class Report:
         """Write JSON, CSV, PNG and SVG into a folder, made if missing; return the paths."""
         folder.mkdir(parents=True, exist_ok=True)
         document = folder / f"{STEM}.json"
-        document.write_text(
-            json.dumps(self.to_document(), indent=1, allow_nan=False) + "\n", encoding="utf-8"
-        )
+        document.write_text(json.dumps(self.to_document(), indent=1, allow_nan=False) + "\n", encoding="utf-8")
         rows = folder / f"{STEM}.csv"
         rows.write_text(self.to_csv(), encoding="utf-8")
         figure = draw_forest(
