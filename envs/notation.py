@@ -223,9 +223,7 @@ def _parse_row(variant: Variant, y: int, row: str, board: npt.NDArray[np.uint8])
     x = 0
     for token in _ROW_TOKEN.findall(row):
         if token.isdigit() and not (token.isascii() and 0 < int(token[:3]) <= size.files and token[0] != "0"):
-            raise InvalidFen(
-                f"{rank}: expected a run of 1 to {size.files} empty squares, got {_shown(token)}"
-            )
+            raise InvalidFen(f"{rank}: expected a run of 1 to {size.files} empty squares, got {_shown(token)}")
         length = int(token) if token.isdigit() else 1
         for cell in range(x, min(x + length, size.files)):
             square = size.index.get((cell, y))
@@ -271,9 +269,7 @@ def _check_pawns(variant: Variant, board: npt.NDArray[np.uint8]) -> None:
 def _parse_rights(variant: Variant, word: str, board: npt.NDArray[np.uint8]) -> tuple[bool, bool, bool, bool]:
     letters = "" if word == "-" else word
     if not word or any(letter not in RIGHTS_LETTERS or letters.count(letter) != 1 for letter in letters):
-        raise InvalidFen(
-            f"castling rights: expected '-' or letters of {RIGHTS_LETTERS!r}, got {_shown(word)}"
-        )
+        raise InvalidFen(f"castling rights: expected '-' or letters of {RIGHTS_LETTERS!r}, got {_shown(word)}")
     for letter in letters:
         number = RIGHTS_LETTERS.index(letter)
         castling, side = variant.castlings[number], number // 2

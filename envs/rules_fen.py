@@ -57,9 +57,7 @@ def parse_fen(variant: Variant, text: str) -> State:
     names = variant.board.names
     own_king, other_king = (king_square(variant, board, side) for side in (state.to_play, 1 - state.to_play))
     if attacked(variant, board, other_king, state.to_play):
-        raise InvalidFen(
-            f"the side that just moved is in check: its king on {names[other_king]} can be taken"
-        )
+        raise InvalidFen(f"the side that just moved is in check: its king on {names[other_king]} can be taken")
     if own_king in variant.goals[state.to_play]:
         raise InvalidFen(f"the king of the side to move is on {names[own_king]}, where it has already won")
     if not fields.passed:
@@ -80,9 +78,7 @@ def _passing_pawn(variant: Variant, state: State, passed: tuple[int, ...]) -> in
                 if victim is not None and set(passed) <= set(squares_passed(variant, Move(start, victim))):
                     return victim
     listed = ", ".join(variant.board.names[square] for square in passed)
-    raise InvalidFen(
-        f"en passant: no pawn of the side that just moved can have passed over {listed} in its last move"
-    )
+    raise InvalidFen(f"en passant: no pawn of the side that just moved can have passed over {listed} in its last move")
 
 
 def _pawn_beyond(variant: Variant, pawns: Pawns, state: State, start: int) -> int | None:

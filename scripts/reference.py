@@ -13,8 +13,14 @@ import typer
 
 from envs.reference import actions_page, observation_page
 from scripts.command_line import new_app, with_exit_codes
+from train.reference import config_page, metrics_page
 
-PAGES = {"actions.md": actions_page, "observation.md": observation_page}
+PAGES = {
+    "actions.md": actions_page,
+    "config.md": config_page,
+    "metrics.md": metrics_page,
+    "observation.md": observation_page,
+}
 FOLDER = Path(__file__).resolve().parents[1] / "docs" / "reference"
 
 app = new_app()
@@ -25,7 +31,7 @@ app = new_app()
 def reference(
     out: Annotated[Path, typer.Option(help="folder to write into", show_default="docs/reference")] = FOLDER,
 ) -> None:
-    """Write the reference pages of observations and actions from the rules of the built-in games."""
+    """Write the reference pages from the code and the built-in games."""
     out.mkdir(parents=True, exist_ok=True)
     for name, page in PAGES.items():
         (out / name).write_text(page(), encoding="utf-8")

@@ -14,7 +14,5 @@ settings.register_profile(
     "suite", derandomize=True, database=None, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
 # More of them, and new ones each time: `pytest --hypothesis-profile=search`.
-settings.register_profile(
-    "search", parent=settings.get_profile("suite"), derandomize=False, max_examples=2000
-)
+settings.register_profile("search", parent=settings.get_profile("suite"), derandomize=False, max_examples=2000)
 settings.load_profile("suite")

@@ -154,6 +154,8 @@ class EvaluationConfig(Section):
     """Simulations per move in matches."""
     random_plies: int = Field(default=4, ge=0)
     """Random plies of each opening."""
+    max_plies: int = Field(default=300, ge=2, le=100_000)
+    """Ply cap of a match's games; one that reaches it scores as a draw."""
     every: int = Field(default=0, ge=0)
     """Iterations between matches; 0 plays only after the last one."""
 

@@ -238,7 +238,7 @@ class Trainer:
             games=cfg.games,
             random_plies=cfg.random_plies,
             seed=self.cfg.seed,
-            max_plies=self.cfg.selfplay.max_plies,
+            max_plies=cfg.max_plies,
         )
         with self.reporter.task(f"match against {cfg.opponent}", cfg.games) as update:
             return play_match(

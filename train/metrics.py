@@ -49,7 +49,6 @@ METRICS: dict[str, Metric] = {
     "search/prior_kl": Metric("nats", "Mean divergence of the network's policy from the policy target."),
     "train/loss": Metric("nats", "Total loss, mean over this iteration's steps."),
     "train/policy_loss": Metric("nats", "Cross-entropy of the policy over legal moves."),
-    "train/policy_entropy": Metric("nats", "Entropy of the targets: the least that the policy loss can be."),
     "train/policy_kl": Metric("nats", "Policy loss less the entropy of its targets."),
     "train/value_loss": Metric("nats", "Cross-entropy of win, draw and loss."),
     "train/moves_left_loss": Metric("loss", "Smooth L1 of the plies to the end, in units of 100 plies."),
@@ -60,8 +59,6 @@ METRICS: dict[str, Metric] = {
     "buffer/rows": Metric("rows", "Rows in the replay window."),
     "buffer/policy_rows": Metric("rows", "Rows in the window that have a policy."),
     "buffer/total_rows": Metric("rows", "Rows ever added."),
-    "buffer/age": Metric("iterations", "Mean age of the rows in the window."),
-    "buffer/bytes": Metric("bytes", "Memory of the window."),
     "eval/score/*": Metric("score", "Score against this opponent, pairs of one opening with colours swapped."),
     "eval/score_low/*": Metric("score", "Lower end of the score's 95 % interval."),
     "eval/score_high/*": Metric("score", "Upper end of the score's 95 % interval."),
@@ -77,13 +74,10 @@ METRICS: dict[str, Metric] = {
     "perf/selfplay_s": Metric("s", "Seconds of self-play in this iteration."),
     "perf/learn_s": Metric("s", "Seconds of learning."),
     "perf/replay_s": Metric("s", "Seconds of verifying, storing and reading games."),
-    "perf/publish_s": Metric("s", "Seconds of publishing weights to the workers."),
     "perf/save_s": Metric("s", "Seconds of writing the checkpoint."),
     "perf/iteration_s": Metric("s", "Seconds of the whole iteration."),
-    "perf/memory_mb": Metric("MB", "Resident memory of the trainer."),
     "faults/skipped_steps": Metric("steps", "Training steps skipped because they were not finite, whole run."),
     "faults/quarantined_games": Metric("games", "Games that failed verification, whole run."),
-    "faults/worker_restarts": Metric("restarts", "Workers that were started again, whole run."),
 }
 
 

@@ -87,9 +87,7 @@ def pick_move(
 
 def starts(variant: Variant, rng: np.random.Generator) -> Iterator[str]:
     """Yield start positions without end: the array, perft positions, odds and random placements."""
-    known = [fen for fen in _perft_positions(variant.name) if _is_position(variant, fen)] or [
-        variant.start_fen
-    ]
+    known = [fen for fen in _perft_positions(variant.name) if _is_position(variant, fen)] or [variant.start_fen]
     while True:
         yield variant.start_fen
         yield str(rng.choice(known))
@@ -123,9 +121,7 @@ def _odds(variant: Variant, rng: np.random.Generator) -> FenFields:
     """The array without some of its pieces, some others replaced, pawns advanced."""
     start = parse_fields(variant, variant.start_fen)
     board = start.board.copy()
-    royals = {
-        letter_code(variant, variant.piece_types[variant.royal].letter) + BLACK_CODE * side for side in (0, 1)
-    }
+    royals = {letter_code(variant, variant.piece_types[variant.royal].letter) + BLACK_CODE * side for side in (0, 1)}
     pawn = -1 if variant.pawns is None else variant.pawns.piece + 1
     loss = rng.uniform(0, 0.7)
     for square in np.flatnonzero(board):
@@ -165,9 +161,7 @@ def _scatter(variant: Variant, rng: np.random.Generator) -> FenFields:
     for square in squares[2 : 2 + int(rng.integers(1, len(squares) // 3))]:
         side = int(rng.integers(2))
         is_pawn = variant.pawns is not None and rng.random() < 0.4
-        board[square] = (
-            variant.pawns.piece + 1 + BLACK_CODE * side if is_pawn else _random_code(variant, rng, side)
-        )
+        board[square] = variant.pawns.piece + 1 + BLACK_CODE * side if is_pawn else _random_code(variant, rng, side)
     return _fields(variant, rng, board)
 
 

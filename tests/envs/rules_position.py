@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from envs import IllegalAction, Outcome, load_variant, rules, rules_fen
+from envs import IllegalAction, Outcome, Position, load_variant, rules, rules_fen
 from envs.variant import Variant
 
 
@@ -70,3 +70,20 @@ class RulesPosition:
 
     def outcome(self) -> Outcome | None:
         return rules.outcome(self.variant, self._state, self._earlier)
+
+
+AnyPosition = Position | RulesPosition
+SetUp = Callable[..., AnyPosition]
+
+
+def moves_from(position: AnyPosition, square: str) -> set[str]:
+    """Return the targets of the legal moves from a square."""
+    letters = len(square)
+    return {
+        move[letters:] for move in position.legal_moves() if move.startswith(square) and not move[letters].isdigit()
+    }
+
+
+def fields(position: AnyPosition) -> list[str]:
+    """Return the six fields of the FEN."""
+    return position.fen().split(" ")

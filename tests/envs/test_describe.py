@@ -51,9 +51,7 @@ def test_the_pieces_of_the_three_inventors_in_words() -> None:
     assert "Leaps like a camel (three squares by one), over anything." in words(asylum, "M")
     assert "two pieces between, or one friend, stop it" in words(asylum, "R")
     assert "any square it passed" in words(asylum, "P")
-    assert words(realms, "R").startswith(
-        "Without capturing: repeats leaps of exactly two squares orthogonally"
-    )
+    assert words(realms, "R").startswith("Without capturing: repeats leaps of exactly two squares orthogonally")
     assert "To capture: slides any distance orthogonally." in words(realms, "R")
     assert "To capture: leaps like a knight" in words(realms, "G")
     assert "Jumps exactly two squares diagonally" in words(load_variant("palace_ninja_guards"), "G")
@@ -122,9 +120,7 @@ def test_options_are_told_by_what_they_change() -> None:
 
 def test_endings_are_listed_in_the_order_in_which_they_count() -> None:
     last = section(load_variant("palace_ninja_guards", {"scepter": True}), "How a game ends").entries[-1]
-    assert last.sentences == (
-        "The first that holds counts: scepter, checkmate, stalemate, repetition, fifty moves.",
-    )
+    assert last.sentences == ("The first that holds counts: scepter, checkmate, stalemate, repetition, fifty moves.",)
     last = section(load_variant("chess"), "How a game ends").entries[-1]
     assert last.sentences == (
         "The first that holds counts: checkmate, stalemate, bare kings, repetition, fifty moves.",

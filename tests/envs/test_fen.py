@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -22,23 +20,11 @@ from envs.notation import (
     piece_letter,
 )
 from tests.envs.random_games import all_settings, own_games, setting_name, starts
-from tests.envs.rules_position import RulesPosition
+from tests.envs.rules_position import RulesPosition, SetUp
 
-Reader = Callable[..., Position | RulesPosition]
 START = "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1"
 SETTINGS = [*all_settings(), *own_games()]
 pytestmark = pytest.mark.nojit
-
-
-@pytest.fixture(params=[Position, RulesPosition], ids=["kernels", "rules"])
-def read(request: pytest.FixtureRequest) -> Reader:
-    engine = request.param
-
-    def build(variant: str, fen: str, **options: bool) -> Position | RulesPosition:
-        position: Position | RulesPosition = engine(variant, fen=fen, options=options)
-        return position
-
-    return build
 
 
 # --- What is accepted and written -------------------------------------------------------------
@@ -54,23 +40,23 @@ def test_positions_of_every_kind_are_written_as_they_were_read(variant: object) 
         assert RulesPosition(variant, fen=fen).fen() == Position(variant, fen=fen).fen()  # type: ignore[arg-type]
 
 
-def test_the_counters_may_be_missing_together(read: Reader) -> None:
-    assert read("chess", "4k3/8/8/8/8/8/8/4K3 b - -").fen() == "4k3/8/8/8/8/8/8/4K3 b - - 0 1"
+def test_the_counters_may_be_missing_together(set_up: SetUp) -> None:
+    assert set_up("chess", "4k3/8/8/8/8/8/8/4K3 b - -").fen() == "4k3/8/8/8/8/8/8/4K3 b - - 0 1"
 
 
-def test_fields_may_be_divided_by_any_space(read: Reader) -> None:
-    assert read("chess", f"  {START.replace(' ', '   ')} ").fen() == START
+def test_fields_may_be_divided_by_any_space(set_up: SetUp) -> None:
+    assert set_up("chess", f"  {START.replace(' ', '   ')} ").fen() == START
 
 
-def test_castling_letters_come_in_any_order_and_are_written_in_one(read: Reader) -> None:
-    assert read("chess", START.replace("KQkq", "qkQK")).fen() == START
+def test_castling_letters_come_in_any_order_and_are_written_in_one(set_up: SetUp) -> None:
+    assert set_up("chess", START.replace("KQkq", "qkQK")).fen() == START
 
 
-def test_empty_runs_of_ten_have_two_digits(read: Reader) -> None:
+def test_empty_runs_of_ten_have_two_digits(set_up: SetUp) -> None:
     fen = "k9/10/10/10/10/10/10/10/9P/9K w - - 0 1"
-    assert read("asylum", fen).fen() == fen
+    assert set_up("asylum", fen).fen() == fen
     with pytest.raises(InvalidFen, match="rank 9: expected a run of 1 to 10 empty squares, got '55'"):
-        read("asylum", fen.replace("/10/", "/55/", 1))
+        set_up("asylum", fen.replace("/10/", "/55/", 1))
 
 
 @pytest.mark.parametrize(
@@ -93,9 +79,9 @@ def test_empty_runs_of_ten_have_two_digits(read: Reader) -> None:
     ],
 )
 def test_en_passant_squares_without_a_legal_capture_are_dropped(
-    read: Reader, variant: str, given_squares: str, fen: str, kept: str
+    set_up: SetUp, variant: str, given_squares: str, fen: str, kept: str
 ) -> None:
-    position = read(variant, fen.format(given_squares))
+    position = set_up(variant, fen.format(given_squares))
     assert position.fen() == fen.format(kept)
     squares = [] if kept == "-" else [kept[place : place + 2] for place in range(0, len(kept), 2)]
     for square in squares:
@@ -179,11 +165,9 @@ CHESS_ERRORS = [
 
 
 @pytest.mark.parametrize(("fen", "reason"), CHESS_ERRORS, ids=lambda text: text[:60])
-def test_a_fen_that_is_no_chess_position_is_refused_with_its_place(
-    read: Reader, fen: str, reason: str
-) -> None:
+def test_a_fen_that_is_no_chess_position_is_refused_with_its_place(set_up: SetUp, fen: str, reason: str) -> None:
     with pytest.raises(InvalidFen, match=reason) as caught:
-        read("chess", fen)
+        set_up("chess", fen)
     assert len(str(caught.value)) < 300
 
 
@@ -219,30 +203,29 @@ def test_a_fen_that_is_no_chess_position_is_refused_with_its_place(
     ],
 )
 def test_a_fen_of_another_game_is_refused_with_its_place(
-    read: Reader, variant: str, fen: str, reason: str | None
+    set_up: SetUp, variant: str, fen: str, reason: str | None
 ) -> None:
     if reason is None:
-        assert read(variant, fen).fen() == fen
+        assert set_up(variant, fen).fen() == fen
         return
     with pytest.raises(InvalidFen, match=reason):
-        read(variant, fen)
+        set_up(variant, fen)
 
 
-def test_with_scepter_the_movers_own_king_may_not_have_reached_the_enemy_palace(read: Reader) -> None:
+def test_with_scepter_the_movers_own_king_may_not_have_reached_the_enemy_palace(set_up: SetUp) -> None:
     for fen in (
         "***1K***/8/8/8/8/8/8/8/k7/***2*** w - - 0 1",
         "***2***/7K/8/8/8/8/8/8/8/***k1*** b - - 0 1",
     ):
         with pytest.raises(InvalidFen, match="where it has already won"):
-            read("palace_ninja_guards", fen, scepter=True)
-        assert read("palace_ninja_guards", fen).fen() == fen
-    won = read("palace_ninja_guards", "***1K***/8/8/8/8/8/8/8/k7/***2*** b - - 0 1", scepter=True)
+            set_up("palace_ninja_guards", fen, scepter=True)
+        assert set_up("palace_ninja_guards", fen).fen() == fen
+    won = set_up("palace_ninja_guards", "***1K***/8/8/8/8/8/8/8/k7/***2*** b - - 0 1", scepter=True)
     assert won.legal_moves() == []
 
 
 @given(
-    st.text(max_size=80)
-    | st.lists(st.sampled_from("rnbqkpRNBQKP12345678/ wb-KQkqe3d6 0*"), max_size=90).map("".join)
+    st.text(max_size=80) | st.lists(st.sampled_from("rnbqkpRNBQKP12345678/ wb-KQkqe3d6 0*"), max_size=90).map("".join)
 )
 def test_any_text_is_a_position_or_an_invalid_fen(text: str) -> None:
     for reader in (Position, RulesPosition):

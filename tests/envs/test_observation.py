@@ -156,9 +156,7 @@ def test_every_plane_has_its_own_name_and_a_row_in_the_table(variant: Variant) -
 def test_the_hash_follows_the_planes_and_not_the_names_or_options() -> None:
     hashes = {observation_hash(load_variant(name)) for name in ("chess", "gardner", "separate_realms_2")}
     assert len(hashes) == 3
-    assert observation_hash(load_variant("asylum")) == observation_hash(
-        load_variant("asylum", {"friendly_fire": True})
-    )
+    assert observation_hash(load_variant("asylum")) == observation_hash(load_variant("asylum", {"friendly_fire": True}))
 
 
 @pytest.mark.parametrize("name, page", [("observation.md", observation_page), ("actions.md", actions_page)])

@@ -1,12 +1,13 @@
 """Perft files: every count by the kernels, the smaller ones by the slow rules too."""
 
+import dataclasses
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from envs import engine_for, list_variants, load_variant
+from envs import engine_for, layout, list_variants, load_variant, rules
 from envs.perft import divide, perft
 from envs.rules import State, legal_moves, make
 from envs.rules_fen import parse_fen
@@ -73,9 +74,7 @@ def test_the_rules_count_what_the_file_says(count: Count) -> None:
 @pytest.mark.parametrize(
     "count",
     [
-        pytest.param(
-            count, id=str(count), marks=[pytest.mark.nojit] if count.nodes <= MAX_NODES_WITHOUT_JIT else []
-        )
+        pytest.param(count, id=str(count), marks=[pytest.mark.nojit] if count.nodes <= MAX_NODES_WITHOUT_JIT else [])
         for count in up_to(MAX_NODES_OF_KERNELS)
     ],
 )
@@ -110,6 +109,18 @@ def test_divide_adds_up_to_perft_and_depth_zero_is_one(game: str) -> None:
     engine = engine_for(load_variant(game))
     assert perft(engine, 0) == 1
     assert sum(divide(engine, 3).values()) == perft(engine, 3)
+
+
+def test_a_fault_in_the_rules_or_in_the_tables_changes_the_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    variant = load_variant("asylum")
+    game = engine_for(variant)
+    faulty = dataclasses.replace(game, tables=game.tables.copy())
+    faulty.tables[layout.T_ROYAL] += 1  # the queen is royal
+    monkeypatch.setattr(rules, "squares_passed", lambda variant, move: ())
+    counts = [count for count in up_to(MAX_NODES_OF_RULES) if count.game == "asylum" and not count.options]
+    states = [parse_fen(variant, count.fen) for count in counts]
+    assert any(rules_perft(variant, state, c.depth) != c.nodes for state, c in zip(states, counts) if c.nodes < 5000)
+    assert perft(faulty, 3) != perft(game, 3)
 
 
 @pytest.mark.parametrize("depth", [-1, 61])

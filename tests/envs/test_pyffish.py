@@ -72,14 +72,10 @@ startFen = rgbqkbgr/pppppppp/8/8/8/8/PPPPPPPP/RGBQKBGR w KQkq - 0 1
 """
 OURS = {
     "oracle_asylum": (
-        "extends: asylum\n"
-        "pieces: {n: {moves: NKDA, overruns: null}, r: {fires_through: null}}\n"
-        "options: null\n"
+        "extends: asylum\npieces: {n: {moves: NKDA, overruns: null}, r: {fires_through: null}}\noptions: null\n"
     ),
     "oracle_palace": "extends: palace_ninja_guards\npieces: {g: {moves: FA, overruns: null}}\n",
-    "oracle_realms": (
-        "extends: separate_realms_2\npieces: {r: {moves: mDcR}, b: {moves: mAcB}, q: {moves: mDcRB}}\n"
-    ),
+    "oracle_realms": ("extends: separate_realms_2\npieces: {r: {moves: mDcR}, b: {moves: mAcB}, q: {moves: mDcRB}}\n"),
     "gardner": "extends: gardner\n",
     "chess": "extends: chess\n",
 }
@@ -181,9 +177,7 @@ def test_fairy_stockfish_counts_the_same_at_depth_two(game: str, tmp_path: Path)
         total += len(position.legal_moves())
         position.pop()
     fen = pyffish.start_fen(game)
-    assert total == sum(
-        len(pyffish.legal_moves(game, fen, [move])) for move in pyffish.legal_moves(game, fen, [])
-    )
+    assert total == sum(len(pyffish.legal_moves(game, fen, [move])) for move in pyffish.legal_moves(game, fen, []))
 
 
 @pytest.mark.parametrize(

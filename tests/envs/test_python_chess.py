@@ -57,9 +57,7 @@ def outcome_of(board: chess.Board) -> Outcome | None:
     return None
 
 
-def play(
-    make_position: Callable[[str], Position | RulesPosition], num_positions: int, seed: int
-) -> Counter[str]:
+def play(make_position: Callable[[str], Position | RulesPosition], num_positions: int, seed: int) -> Counter[str]:
     rng = np.random.default_rng(seed)
     fens = starts(CHESS, rng)
     seen: Counter[str] = Counter()
@@ -99,11 +97,7 @@ def play_game(
 def captured(board: chess.Board, name: str) -> list[str]:
     move = chess.Move.from_uci(name)
     if board.is_en_passant(move):
-        return [
-            chess.square_name(
-                chess.square(chess.square_file(move.to_square), chess.square_rank(move.from_square))
-            )
-        ]
+        return [chess.square_name(chess.square(chess.square_file(move.to_square), chess.square_rank(move.from_square)))]
     return [chess.square_name(move.to_square)] if board.is_capture(move) else []
 
 
@@ -134,9 +128,7 @@ def test_chess_is_the_chess_of_python_chess_in_many_games() -> None:
         ("legal_passed", lambda variant, state: state.passed, "FEN"),
     ],
 )
-def test_a_fault_in_the_rules_is_noticed(
-    name: str, fault: object, what: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_fault_in_the_rules_is_noticed(name: str, fault: object, what: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rules, name, fault)
     monkeypatch.setattr(rules_fen, name, fault)
     with pytest.raises(Difference, match=what):

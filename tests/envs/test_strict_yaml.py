@@ -54,9 +54,7 @@ def test_keys_stay_strings_whatever_they_look_like() -> None:
 
 
 def test_lines_are_known_for_every_key_path() -> None:
-    text = (
-        "# comment\nname: A\npieces:\n  r: {name: rook, moves: R}\n  n:\n    moves: N\nfiles:\n  - a\n  - b\n"
-    )
+    text = "# comment\nname: A\npieces:\n  r: {name: rook, moves: R}\n  n:\n    moves: N\nfiles:\n  - a\n  - b\n"
     _, lines = load_yaml(text, "x.yaml")
     assert lines[()] == 1
     assert lines[("name",)] == 2
@@ -97,9 +95,7 @@ def test_lines_are_known_for_every_key_path() -> None:
         ("a: " + "x" * 1_000_001, 1, 1, "characters"),
     ],
 )
-def test_what_is_not_plain_data_is_refused_with_its_place(
-    text: str, line: int, column: int, reason: str
-) -> None:
+def test_what_is_not_plain_data_is_refused_with_its_place(text: str, line: int, column: int, reason: str) -> None:
     with pytest.raises(InvalidYaml) as caught:
         load_yaml(text, "x.yaml")
     assert reason in str(caught.value)

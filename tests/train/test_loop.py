@@ -8,7 +8,7 @@ import pytest
 from models.checkpoint import checkpoint_paths, load_checkpoint
 from train.config import ConfigError, from_document
 from train.loop import train
-from train.metrics import read_metrics
+from train.metrics import METRICS, read_metrics
 from train.progress import Reporter
 from train.runs import RunFolder
 from train.shards import read_shard
@@ -66,6 +66,11 @@ def test_every_iteration_has_its_metrics(finished):
     assert first["train/steps"] > 0
     assert first["perf/positions_per_s"] > 0
     assert any(name.startswith("eval/score/") for name in rows[-1][1])
+
+
+def test_every_metric_that_is_explained_is_written(finished):
+    written = set().union(*(metrics for _, metrics in read_metrics(finished.run_dir)))
+    assert {name for name in METRICS if not name.endswith("*")} <= written
 
 
 def test_a_second_run_in_the_same_folder_is_refused(finished):
