@@ -71,7 +71,7 @@ train: $(STAMP)
 
 test: $(STAMP)
 	@echo "[test] compiling the rules kernels, if no compiled copy is cached (about half a minute the first time)"
-	@$(PY) -m envs.warm_up
+	@$(PY) -m train.warm_up
 	@echo "[test] the default suite in $(JOBS) processes: some minutes"
 	$(PY) -m pytest -n $(JOBS) --dist loadfile $(ARGS)
 

@@ -570,6 +570,7 @@ def make(tab, zob, s8, s64, w, move):
         count -= U1
         key ^= zob[NUM_CODES * size + U16 + U(s8[head + O_EP + count])]
     s8[head + O_EP_COUNT] = 0
+    s8[head + O_EP_VICTIM] = 0
     s64[w + U3] = U0
     rights = U(s8[head + O_CASTLING])
     captured = U0
@@ -612,7 +613,7 @@ def make(tab, zob, s8, s64, w, move):
     s64[w + U1] -= captured << PIECES_SHIFT
     clock = s64[w + U2] & HALF
     irreversible = captured != U0 or code & U15 == U(tab[H_PAWN])
-    clock = U0 if irreversible else clock + (U1 if clock < HALF else U0)
+    clock = U0 if irreversible else clock + (U1 if clock < CLOCK_LIMIT else U0)
     s64[w + U2] = (s64[w + U2] & ~HALF) + clock + (U1 << PLY_SHIFT)
     s8[head + O_REPETITIONS] = 0
     if tab[H_GOALS] and (U(tab[U(tab[H_GOAL]) + side * size + to]) >> (code & U15)) & U1:
@@ -634,9 +635,12 @@ def add_en_passant(tab, zob, s8, s64, w, start, to):
     square = U(tab[forward + start]) - U1
     while square != to:
         if en_passant_legal(tab, s8, w, square, to):
-            count = U(s8[head + O_EP_COUNT])
-            s8[head + O_EP + count] = square
-            s8[head + O_EP_COUNT] = count + U1
+            slot = U(s8[head + O_EP_COUNT])
+            s8[head + O_EP_COUNT] = slot + U1
+            while slot and s8[head + O_EP + slot - U1] > square:
+                s8[head + O_EP + slot] = s8[head + O_EP + slot - U1]
+                slot -= U1
+            s8[head + O_EP + slot] = square
             s8[head + O_EP_VICTIM] = to
             s64[w] ^= zob[NUM_CODES * size + U16 + square]
         square = U(tab[forward + square]) - U1

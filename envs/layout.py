@@ -10,11 +10,11 @@ A position is one row of uint64 words. Seen as bytes:
 | 10, 11 | number of legal en passant squares, square of the pawn they capture |
 | 12, 13 | squares of White's and Black's royal |
 | 14-15 | pieces on the board |
-| 16-17 | half-move clock, saturating |
+| 16-17 | half-move clock, at most 100 |
 | 18 | termination that the board alone decides (a goal reached), else 0 |
 | 19 | earlier occurrences of the position, at most 2 |
 | 20-23 | plies since move 1 of White, as the FEN's move number says |
-| 24-31 | the legal en passant squares |
+| 24-31 | the legal en passant squares, ascending |
 | 32- | the board, one piece code a square: 0 empty, White type t is t + 1, Black type t is 17 + t |
 
 A move is a uint64: from, to (bytes 0, 1), action id (bytes 2-3), promotion code (bits 32-35), castling number

@@ -48,9 +48,7 @@ def draw_board(variant: Variant, codes: U8Array) -> str:
         codes: uint8 [S], piece codes (`layout.py`).
     """
     occupied = np.flatnonzero(codes).tolist()
-    return draw_grid(
-        variant.board, {square: piece_letter(variant, int(codes[square])) for square in occupied}
-    )
+    return draw_grid(variant.board, {square: piece_letter(variant, int(codes[square])) for square in occupied})
 
 
 def draw_row(game: CompiledGame, row: U64Array) -> str:

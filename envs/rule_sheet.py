@@ -26,9 +26,7 @@ def rule_sheet(variant: Variant) -> str:
     readings = variant.document.get("readings") or []
     if readings:
         intro = "Where the source leaves a doubt, this is what is played:"
-        parts.append(
-            _heading("Readings") + "\n".join([_wrapped(intro), *(_bullet(text) for text in readings)])
-        )
+        parts.append(_heading("Readings") + "\n".join([_wrapped(intro), *(_bullet(text) for text in readings)]))
     return "\n\n".join(parts)
 
 
@@ -37,9 +35,7 @@ def _heading(title: str) -> str:
 
 
 def _wrapped(text: str, first: str = INDENT, rest: str = INDENT) -> str:
-    return textwrap.fill(
-        text, PAGE_WIDTH, initial_indent=first, subsequent_indent=rest, break_on_hyphens=False
-    )
+    return textwrap.fill(text, PAGE_WIDTH, initial_indent=first, subsequent_indent=rest, break_on_hyphens=False)
 
 
 def _bullet(text: str, mark: str = "-") -> str:
@@ -128,9 +124,7 @@ def _options(variant: Variant) -> str:
     for change in option_changes(variant):
         count = spelled(len(change.added) + len(change.removed))
         title = f"{INDENT}{change.name} is {'on' if change.is_on else 'off'}. "
-        title += (
-            f"Switching it {'off' if change.is_on else 'on'} changes {count} sentences (- goes, + comes):"
-        )
+        title += f"Switching it {'off' if change.is_on else 'on'} changes {count} sentences (- goes, + comes):"
         lines = [
             _bullet(f"{heading}: {sentence}", mark)
             for mark, sentences in (("-", change.removed), ("+", change.added))

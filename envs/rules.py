@@ -37,7 +37,7 @@ class State:
         rights: Castling rights in the order of `Variant.castlings`.
         passed: Squares that the pawn that just moved passed over, whether or not a capture there is possible.
         victim: Where that pawn stands now, None without passed squares.
-        halfmove_clock: Plies since the last capture or pawn move.
+        halfmove_clock: Plies since the last capture or pawn move; stays at the highest number that a FEN can say.
         fullmove_number: Counted up after Black's moves; stays at the highest number that a FEN can say.
     """
 
@@ -310,7 +310,7 @@ def make(variant: Variant, state: State, move: Move) -> State:
         ),
         passed=passed,
         victim=move.to_square if passed else None,
-        halfmove_clock=0 if is_pawn or move.victims else state.halfmove_clock + 1,
+        halfmove_clock=0 if is_pawn or move.victims else min(state.halfmove_clock + 1, MAX_HALFMOVE_CLOCK),
         fullmove_number=min(state.fullmove_number + state.to_play, MAX_FULLMOVE_NUMBER),
     )
 

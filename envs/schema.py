@@ -148,6 +148,12 @@ class Provenance:
     where: str
     places: Mapping[KeyPath, str]
 
+    def within_option(self, option: str) -> Provenance:
+        """Return the provenance of the document with an option laid over it."""
+        prefix = ("options", option)
+        laid = {path[2:]: place for path, place in self.places.items() if path[:2] == prefix and len(path) > 2}
+        return Provenance(self.where, {**self.places, **laid})
+
     def error(self, path: KeyPath, reason: str) -> InvalidVariant:
         """Return the exception for a fault at `path`, with the nearest known place."""
         dotted = ".".join(str(part) for part in path)

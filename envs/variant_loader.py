@@ -76,8 +76,8 @@ def _build(document: Mapping[str, Any], provenance: Provenance, name: str, optio
         raise InvalidVariant(f"{provenance.where}: unknown option {unknown[0]!r}, the options of {name} are: {known}")
     applied = dict(document)
     for option in sorted(base.options):
-        overlaid = validate_document(merge(document, base.options[option]), provenance)
-        _Builder(overlaid, provenance).check()
+        within = provenance.within_option(option)
+        _Builder(validate_document(merge(document, base.options[option]), within), within).check()
         if options.get(option):
             applied = merge(applied, base.options[option])
     builder = _Builder(validate_document(applied, provenance), provenance)
@@ -307,9 +307,17 @@ class _Builder:
                             "`fires_through` and another move lead to the "
                             "same square with different victims: from, to and promotion must fix them",
                         )
+        self._check_castling_routes(variant)
+
+    def _check_castling_routes(self, variant: Variant) -> None:
+        """Refuse castling whose from and to are also those of another move."""
         squares = self.board.squares
-        for castling in filter(None, variant.castlings):
-            (x0, y0), (x1, y1) = squares[castling.king_from], squares[castling.king_to]
+        routes = [(castling.king_from, castling.king_to) for castling in variant.castlings if castling is not None]
+        if len(set(routes)) != len(routes):
+            raise self.error(("castling",), "two castlings lead the royal piece to the same square: from and to must "
+                             "tell them apart")  # fmt: skip
+        for start, to in routes:
+            (x0, y0), (x1, y1) = squares[start], squares[to]
             for ray in variant.piece_types[variant.royal].rays:
                 for k in range(1, (ray.reach or MAX_SIDE) + 1):
                     if (abs(x1 - x0), y1 - y0) == (abs(ray.step[0] * k), ray.step[1] * k):

@@ -42,6 +42,7 @@ from train.runs import RunFolder
 from train.search import SearchPlayer, SearchSettings
 from train.selfplay import SelfPlayStats
 from train.shards import GameRecord, ShardInfo, store_games
+from train.warm_up import warm_up
 from train.workers import WorkerTask, start_workers
 
 NETWORK_STREAM, SAMPLE_STREAM = range(2)
@@ -125,6 +126,7 @@ class Trainer:
             self._save()
         self.metrics = MetricsWriter(folder.path, resume_after=self.iteration if resume else None)
         self.metrics.write_text("config", cfg.to_yaml())
+        warm_up()
         self.reporter.say("exporting the network ...")
         self.graph = export_graph(self.learner.playing_network)
         where = "this process" if cfg.workers == 0 else f"{cfg.workers} Ray workers"

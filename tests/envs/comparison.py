@@ -137,14 +137,9 @@ def contents_of_row(game: CompiledGame, row: np.ndarray) -> tuple[object, ...]:
 
 
 def without_history(row: np.ndarray) -> bytes:
-    """Return a row without what it owes to earlier moves: repetitions, the order of en passant squares."""
+    """Return a row without what it owes to earlier moves: the count of repetitions."""
     row = row.copy()
-    data = row.view(np.uint8)
-    data[layout.REPETITIONS] = 0
-    count = int(data[layout.EP_COUNT])
-    data[layout.EP_SQUARES : layout.EP_SQUARES + count].sort()
-    if count == 0:
-        data[layout.EP_VICTIM] = 0
+    row.view(np.uint8)[layout.REPETITIONS] = 0
     return row.tobytes()
 
 

@@ -1,0 +1,24 @@
+"""Compile every kernel of rules and search once, before workers start and each would compile for itself.
+
+python -m train.warm_up
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+import envs.warm_up
+from envs import VectorEnv
+from models.evaluator import UniformEvaluator
+from train.search import SearchPlayer
+
+
+def warm_up() -> None:
+    """Run every kernel on the smallest game; seconds when they are cached, up to a minute when not."""
+    envs.warm_up.warm_up()
+    player = SearchPlayer(UniformEvaluator(), num_simulations=4, name="warm-up")
+    player.choose(VectorEnv("gardner", 2), np.arange(2), np.random.default_rng(0))
+
+
+if __name__ == "__main__":
+    warm_up()
