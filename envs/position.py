@@ -12,6 +12,7 @@ from envs import kernels, layout
 from envs.errors import IllegalAction
 from envs.layout import U64Array
 from envs.notation import NO_PROMOTION, format_move, parse_move
+from envs.render import draw_row
 from envs.rows import engine_for, format_fen, outcome_of, read_fen, thread_scratch
 from envs.tables import CompiledGame
 from envs.termination import Outcome, Termination
@@ -52,6 +53,10 @@ class Position:
         self._legal: dict[str, int] | None = None
         self._check = False
         self._generate()
+
+    def __str__(self) -> str:
+        """Return the board as text, with what a FEN says beside it."""
+        return draw_row(self.game, self._rows[-1])
 
     @property
     def variant(self) -> Variant:
