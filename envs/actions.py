@@ -13,6 +13,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import combinations
 
 import numpy as np
 import numpy.typing as npt
@@ -125,7 +126,8 @@ def promotes_on(variant: Variant, square: int, side: int) -> bool:
 
 def encode_actions(variant: Variant) -> ActionEncoding:
     """Derive the action encoding of a game, whatever its options are set to."""
-    settings = [{}, *({name: True} for name in variant.options), dict.fromkeys(variant.options, True)]
+    names = list(variant.options)
+    settings = [dict.fromkeys(chosen, True) for n in range(len(names) + 1) for chosen in combinations(names, n)]
     triples: set[MoveTriple] = set()
     for options in settings:
         triples.update(_geometric_moves(variant_from_document(variant.document, options, name=variant.name)))

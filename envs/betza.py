@@ -15,6 +15,7 @@ from dataclasses import dataclass
 Step = tuple[int, int]
 
 UNLIMITED = 0
+LONGEST_RANGE = 15
 ATOM_LEGS: dict[str, tuple[int, int]] = {
     "W": (1, 0), "F": (1, 1), "D": (2, 0), "N": (2, 1), "A": (2, 2),
     "H": (3, 0), "C": (3, 1), "L": (3, 1), "Z": (3, 2), "J": (3, 2), "G": (3, 3),
@@ -104,6 +105,8 @@ def _token_rays(text: str, modifiers: str, letter: str, doubled: bool, digits: s
         raise ValueError(f"{letter * 2}{digits} in {text!r} has both a doubled atom and a range")
     if doubled and letter in COMPOUNDS:
         raise ValueError(f"{letter * 2} in {text!r}: only single atoms are doubled into riders")
+    if digits and int(digits[:3]) > LONGEST_RANGE:
+        raise ValueError(f"range {digits[:9]} in {text!r}, expected at most {LONGEST_RANGE}, or 0 without limit")
     quiet, capture, directions = _split_modifiers(text, modifiers)
     rays = []
     for atom, default_reach in COMPOUNDS.get(letter, ((letter, 1),)):

@@ -17,11 +17,14 @@ from pathlib import Path
 from typing import Any
 
 KERNEL_FOLDERS = ("envs", "train")
+FROZEN_MODULES = ("jit.py", "layout.py")
 ROOT = Path(__file__).parent.parent
 
 
 def _kernel_sources() -> list[Path]:
-    return sorted(file for folder in KERNEL_FOLDERS for file in (ROOT / folder).glob("*kernels.py"))
+    """List what decides the machine code: the kernels, and the modules whose constants are frozen into them."""
+    kernels = [file for folder in KERNEL_FOLDERS for file in (ROOT / folder).glob("*kernels.py")]
+    return sorted([*kernels, *(ROOT / "envs" / name for name in FROZEN_MODULES)])
 
 
 def _cache_name() -> str:

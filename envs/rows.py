@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from envs import kernels, lane_kernels, layout
-from envs.errors import IllegalAction, InvalidFen, InvalidVariant
+from envs.errors import IllegalAction, InvalidFen
 from envs.jit import announce_compilation
 from envs.layout import U8Array, U64Array
 from envs.notation import MAX_FULLMOVE_NUMBER, FenFields, format_fields, parse_fields
@@ -32,31 +32,15 @@ def thread_scratch() -> layout.U32Array:
     return scratch
 
 
-_engines: dict[tuple[str, str], CompiledGame] = {}
+_engines: dict[str, CompiledGame] = {}
 
 
 def engine_for(variant: Variant) -> CompiledGame:
-    """Return the compiled tables of a variant, shared between calls for the same rules and name.
-
-    Raises:
-        InvalidVariant: The start position is not one of the game, or the game is over there.
-    """
-    key = (variant.name, variant.rules_hash)
-    if key not in _engines:
+    """Return the compiled tables of a variant, shared between calls for the same content."""
+    if variant.content_hash not in _engines:
         announce_compilation()
-        game = compile_game(variant)
-        _check_start(game)
-        _engines[key] = game
-    return _engines[key]
-
-
-def _check_start(game: CompiledGame) -> None:
-    try:
-        row = read_fen(game, game.variant.start_fen).reshape(1, -1)
-    except InvalidFen as error:
-        raise InvalidVariant(f"{game.variant.name}: start: {error}") from None
-    if not legal_actions(game, row)[1][0]:
-        raise InvalidVariant(f"{game.variant.name}: start: the side to move has no legal move, so no game can begin")
+        _engines[variant.content_hash] = compile_game(variant)
+    return _engines[variant.content_hash]
 
 
 def read_fen(game: CompiledGame, text: str) -> U64Array:
@@ -111,13 +95,13 @@ def board_of(game: CompiledGame, row: U64Array) -> U8Array:
 
 def boards(game: CompiledGame, rows: U64Array) -> U8Array:
     """Return the boards of rows, uint8 [N, S] piece codes."""
-    data = _writable(game, rows).view(np.uint8).reshape(len(rows), -1)
+    data = _writable(game, rows).view(np.uint8).reshape(len(rows), 8 * game.state_words)
     return data[:, layout.HEADER_BYTES : layout.HEADER_BYTES + game.variant.num_squares]
 
 
 def to_play(game: CompiledGame, rows: U64Array) -> U8Array:
     """Return the side to move of rows, uint8 [N]: 0 White, 1 Black."""
-    return _writable(game, rows).view(np.uint8).reshape(len(rows), -1)[:, layout.TO_PLAY].copy()
+    return _writable(game, rows).view(np.uint8).reshape(len(rows), 8 * game.state_words)[:, layout.TO_PLAY].copy()
 
 
 def piece_counts(game: CompiledGame, rows: U64Array) -> npt.NDArray[np.int16]:
@@ -150,8 +134,8 @@ def observe(game: CompiledGame, rows: U64Array, out: npt.NDArray[np.float32] | N
     shape = (len(rows), *game.observation_shape)
     if out is None:
         out = np.empty(shape, np.float32)
-    elif out.shape != shape or out.dtype != np.float32 or not out.flags.c_contiguous:
-        raise ValueError(f"out: expected C-contiguous float32 {shape}, got {out.dtype} {out.shape}")
+    elif out.shape != shape or out.dtype != np.float32 or not (out.flags.c_contiguous and out.flags.writeable):
+        raise ValueError(f"out: expected writable C-contiguous float32 {shape}, got {out.dtype} {out.shape}")
     lane_kernels.observe(game.tables, rows.view(np.uint8).reshape(-1), rows.reshape(-1), out.reshape(-1))
     return out
 
@@ -225,7 +209,7 @@ def replay_actions(game: CompiledGame, start_fen: str, actions: npt.ArrayLike) -
         InvalidFen: The FEN is no position of the game.
         IllegalAction: An action is not legal, or the game was over before it; the message names its number.
     """
-    played = np.ascontiguousarray(actions, dtype=np.int64)
+    played = checked_actions(actions, None)
     rows = np.zeros((len(played) + 1, game.state_words), np.uint64)
     rows[0] = read_fen(game, start_fen)
     moves = np.empty(game.legal_bound(board_of(game, rows[0])), np.uint64)
@@ -249,6 +233,19 @@ def replay_actions(game: CompiledGame, start_fen: str, actions: npt.ArrayLike) -
     mover_lost = ended in (Termination.CHECKMATE, Termination.SCEPTER)
     to_move = int(rows[-1].view(np.uint8)[layout.TO_PLAY])
     return rows, outcome_of(int(termination), float(to_move == BLACK) if mover_lost else 0.5)
+
+
+def checked_actions(actions: npt.ArrayLike, length: int | None) -> npt.NDArray[np.int64]:
+    """Return actions as int64 [length], any length if None.
+
+    Raises:
+        ValueError: They are not integers of that shape.
+    """
+    given = np.asarray(actions)
+    is_empty = given.size == 0 and length in (None, 0)
+    if given.ndim != 1 or length not in (None, len(given)) or not (given.dtype.kind in "iu" or is_empty):
+        raise ValueError(f"actions: expected integers [{length or 'T'}], got {given.dtype} {list(given.shape)}")
+    return np.ascontiguousarray(given, dtype=np.int64)
 
 
 def outcome_of(termination: int, white_score: float) -> Outcome | None:

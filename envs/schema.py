@@ -32,6 +32,9 @@ FileLetter = Annotated[str, StringConstraints(pattern=r"^[a-p]$")]
 SquareName = Annotated[str, StringConstraints(pattern=r"^[a-p]\d{1,2}$")]
 Text = Annotated[str, StringConstraints(min_length=1, max_length=2000)]
 
+MAX_OPTIONS = 6
+OPTION_KEYS = ("start", "pieces", "pawns", "castling", "ends")
+"""What an option may change; the board, the pieces' letters and the royal are the game's."""
 NOT_INHERITED = ("name", "inventor", "year", "source", "readings")
 UNSUPPORTED_KEYS = {
     "drops": "pieces in hand are not supported; the nearest supported form is `pawns.promotes_to`",
@@ -74,8 +77,8 @@ class PawnSchema(_Strict):
 
     piece: Letter
     first_steps: int = Field(default=1, ge=1, le=MAX_FIRST_STEPS)
-    first_steps_from: list[int] | None = None
-    promotes_on: list[int] | None = None
+    first_steps_from: list[int] | None = Field(default=None, min_length=1)
+    promotes_on: list[int] | None = Field(default=None, min_length=1)
     promotes_to: Annotated[str, StringConstraints(pattern=r"^[a-z]+$")]
 
 
@@ -192,9 +195,11 @@ def find_variant(name_or_path: str | Path, folder: Path) -> Path:
     if text in names:
         return VARIANTS_FOLDER / f"{text}.yaml"
     if text.endswith((".yaml", ".yml")):
-        candidate = folder / text
-        if candidate.is_file():
-            return candidate.resolve()
+        try:
+            if (folder / text).is_file():
+                return (folder / text).resolve()
+        except OSError as error:
+            raise InvalidVariant(f"no variant file at {text[:60]!r}: {error.strerror}") from None
         raise InvalidVariant(f"no variant file at {text!r}")
     raise InvalidVariant(
         f"unknown variant {text!r}{_did_you_mean(text, names)}; expected one of "
@@ -228,15 +233,19 @@ def _read_chain(path: Path, seen: tuple[Path, ...], folder: Path) -> tuple[dict[
     return merge(own, data), {**parent_places, **places}
 
 
-def merge(parent: Mapping[str, Any], child: Mapping[str, Any]) -> dict[str, Any]:
-    """Merge two documents: mappings merge, everything else replaces, `None` removes. Neither argument is changed."""
+def merge(parent: Mapping[str, Any], child: Mapping[str, Any], path: KeyPath = ()) -> dict[str, Any]:
+    """Merge two documents: mappings merge, everything else replaces, `None` removes. Neither argument is changed.
+
+    What an option changes is a document to be laid over the game later: a `None` inside it is kept until then.
+    """
     merged = copy.deepcopy(dict(parent))
+    inside_option = path[:1] == ("options",) and len(path) > 1
     for key, value in child.items():
-        if value is None:
+        if value is None and not inside_option:
             merged.pop(key, None)
         elif isinstance(value, Mapping):
             base = merged.get(key)
-            merged[key] = merge(base if isinstance(base, Mapping) else {}, value)
+            merged[key] = merge(base if isinstance(base, Mapping) else {}, value, (*path, key))
         else:
             merged[key] = copy.deepcopy(value)
     return merged

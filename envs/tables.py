@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from functools import cached_property
 
 import numpy as np
@@ -123,7 +123,16 @@ def is_colour_symmetric(variant: Variant) -> bool:
         sorted(variant.board.ranks - 1 - y for y in ranks[WHITE]) == sorted(ranks[BLACK])
         for ranks in (variant.pawns.start_ranks, variant.pawns.promotion_ranks)
     )
-    return goals and pawns
+    flip = variant.board.flipped
+    white_castlings, black_castlings = variant.castlings[:2], variant.castlings[2:]
+    castlings = all(
+        mine == theirs
+        if mine is None or theirs is None
+        else [flip[square] for square in astuple(mine)[:4]] == list(astuple(theirs)[:4])
+        and mine.partner_type == theirs.partner_type
+        for mine, theirs in zip(white_castlings, black_castlings, strict=True)
+    )
+    return goals and pawns and castlings
 
 
 class _TableBuilder:
@@ -135,6 +144,7 @@ class _TableBuilder:
         self.num_squares = variant.num_squares
         self.words: list[int] = [0] * layout.T_END
         self.ambiguous = False
+        self.most_entries = [0] * len(variant.piece_types)
 
     def build(self) -> U32Array:
         """Return the tables."""
@@ -162,21 +172,14 @@ class _TableBuilder:
         return np.array(words, dtype=np.uint32)
 
     def most_moves(self) -> tuple[int, ...]:
-        """Return the most moves of any piece of each type; a pawn counts as the best of what it may become."""
-        most = [
-            max(
-                (
-                    sum(len(ray_squares(self.variant, s, ray, WHITE)) for ray in piece.rays)
-                    for s in range(self.num_squares)
-                ),
-                default=0,
-            )
-            for piece in self.variant.piece_types
-        ]
+        """Return the most moves of any piece of each type, as counted while building the move table.
+
+        A pawn counts as the best of what it may become; an entry of the table is at most one move.
+        """
+        most = list(self.most_entries)
         pawns = self.variant.pawns
         if pawns is not None:
-            steps = pawns.first_steps + 2
-            most[pawns.piece] = max(steps, 3 * len(pawns.promotes_to), *(most[t] for t in pawns.promotes_to))
+            most[pawns.piece] = max(most[pawns.piece], *(most[target] for target in pawns.promotes_to))
         return tuple(most)
 
     def _part(self, key: int, size: int, records: Callable[[], Iterator[tuple[int, list[int]]]]) -> None:
@@ -204,10 +207,9 @@ class _TableBuilder:
                 for square in range(self.num_squares):
                     is_pawn = pawns is not None and number == pawns.piece
                     groups = self._pawn_groups(square, side) if is_pawn else self._groups(number, square, side)
-                    yield (
-                        code * self.num_squares + square,
-                        [w for group in groups for w in group] + [layout.END],
-                    )
+                    entries = sum(group[0] >> 8 for group in groups)
+                    self.most_entries[number] = max(self.most_entries[number], entries)
+                    yield code * self.num_squares + square, [w for group in groups for w in group] + [layout.END]
 
     def _groups(self, number: int, square: int, side: int) -> list[list[int]]:
         piece = self.variant.piece_types[number]

@@ -125,7 +125,7 @@ class Variant:
         goals: For each side, the squares on which its `goal_piece` wins; empty without a goal.
         goal_piece: Piece type index that wins by reaching a goal.
         bare_kings_draw: Whether two bare royals are a draw.
-        start_fen: The start position.
+        start_fen: The start position, in normal form.
         options: Every option of the game and whether it is on.
         document: The merged file, options not applied; `variant_loader.variant_from_document` rebuilds the variant.
     """
@@ -153,6 +153,12 @@ class Variant:
     def type_by_letter(self) -> dict[str, int]:
         """Piece type index of a capital letter."""
         return {piece.letter: number for number, piece in enumerate(self.piece_types)}
+
+    @cached_property
+    def content_hash(self) -> str:
+        """SHA-256 of everything: the name, the document and the options."""
+        content = [self.name, self.document, dict(self.options)]
+        return hashlib.sha256(json.dumps(content, sort_keys=True, default=dict).encode()).hexdigest()
 
     @cached_property
     def rules_hash(self) -> str:

@@ -7,13 +7,18 @@ finds its pieces, and no two routes share from, to and promotion with different 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from envs.betza import Ray, parse_betza
-from envs.errors import InvalidVariant
+from envs.errors import InvalidFen, InvalidVariant
+from envs.rules import outcome
+from envs.rules_fen import fen, parse_fen
 from envs.schema import (
+    MAX_OPTIONS,
     MAX_SIDE,
+    OPTION_KEYS,
     CastlingSchema,
     CastlingSideSchema,
     PieceSchema,
@@ -49,7 +54,7 @@ def load_variant(name_or_path: str | Path, options: Mapping[str, bool] | None = 
         InvalidVariant: The file cannot be honoured, or an option is unknown; the message names the place.
     """
     document, provenance, name = read_document(name_or_path)
-    return _build(document, provenance, name, dict(options or {}))
+    return _build(document, provenance, name, {} if options is None else options)
 
 
 def variant_from_document(
@@ -65,24 +70,52 @@ def variant_from_document(
     Raises:
         InvalidVariant: The document or an option cannot be honoured.
     """
-    return _build(document, Provenance(name, {}), name, dict(options or {}))
+    return _build(document, Provenance(name, {}), name, {} if options is None else options)
 
 
-def _build(document: Mapping[str, Any], provenance: Provenance, name: str, options: dict[str, bool]) -> Variant:
+def _build(document: Mapping[str, Any], provenance: Provenance, name: str, options: Mapping[str, bool]) -> Variant:
     base = validate_document(document, provenance)
-    unknown = sorted(set(options) - set(base.options))
-    if unknown:
-        known = ", ".join(sorted(base.options)) or "none"
-        raise InvalidVariant(f"{provenance.where}: unknown option {unknown[0]!r}, the options of {name} are: {known}")
-    applied = dict(document)
-    for option in sorted(base.options):
-        within = provenance.within_option(option)
-        _Builder(validate_document(merge(document, base.options[option]), within), within).check()
-        if options.get(option):
-            applied = merge(applied, base.options[option])
-    builder = _Builder(validate_document(applied, provenance), provenance)
-    switched = {option: bool(options.get(option)) for option in sorted(base.options)}
-    return builder.variant(name, switched, document)
+    known = sorted(base.options)
+    if len(known) > MAX_OPTIONS:
+        raise provenance.error(("options",), f"{len(known)} options, at most {MAX_OPTIONS} are supported")
+    _check_switches(provenance.where, known, options)
+    plain = _Builder(base, provenance).variant(name, {}, document)
+    for option in known:
+        _check_option(plain, document, provenance, option)
+    chosen = [option for option in known if options.get(option)]
+    applied, within = dict(document), provenance
+    for option in chosen:
+        applied, within = merge(applied, base.options[option]), within.within_option(option)
+    switched = {option: option in chosen for option in known}
+    return _Builder(validate_document(applied, within), within).variant(name, switched, document)
+
+
+def _check_switches(where: str, known: list[str], options: Mapping[str, bool]) -> None:
+    """Refuse options that the game does not have, and switches that are neither on nor off."""
+    if not isinstance(options, Mapping):
+        raise InvalidVariant(f"options: expected a mapping of names to true or false, got {options!r}")
+    for option, switch in options.items():
+        if option not in known:
+            names = ", ".join(known) or "none"
+            raise InvalidVariant(f"{where}: unknown option {option!r}, the options of this game are: {names}")
+        if not isinstance(switch, bool):
+            raise InvalidVariant(f"option {option!r}: expected True or False, got {switch!r}")
+
+
+def _check_option(plain: Variant, document: Mapping[str, Any], provenance: Provenance, option: str) -> None:
+    """Refuse an option that reaches beyond the rules, changes nothing, or has no meaning as a game."""
+    overlay = document["options"][option]
+    for key in overlay:
+        if key not in OPTION_KEYS:
+            raise provenance.error(("options", option, key), f"an option may change {', '.join(OPTION_KEYS)}")
+    within = provenance.within_option(option)
+    changed = _Builder(validate_document(merge(document, overlay), within), within).variant(plain.name, {}, document)
+    if [piece.letter for piece in changed.piece_types] != [piece.letter for piece in plain.piece_types]:
+        raise provenance.error(("options", option, "pieces"), "an option may not add or remove pieces")
+    if changed.board != plain.board:
+        raise provenance.error(("options", option, "start"), "an option may not move the holes of the board")
+    if changed.rules_hash == plain.rules_hash:
+        raise provenance.error(("options", option), "this option changes nothing")
 
 
 class _Builder:
@@ -93,10 +126,6 @@ class _Builder:
         self.error = provenance.error
         self.letters = [letter.upper() for letter in schema.pieces]
         self.board, self.placed = self._read_start()
-
-    def check(self) -> None:
-        """Raise `InvalidVariant` where the schema has no meaning as a game."""
-        self.variant("check", {}, {})
 
     def variant(self, name: str, options: Mapping[str, bool], document: Mapping[str, Any]) -> Variant:
         """Return the variant."""
@@ -119,7 +148,19 @@ class _Builder:
         )
         self._check_used(variant)
         self._check_routes(variant)
-        return variant
+        return self._check_start(variant)
+
+    def _check_start(self, variant: Variant) -> Variant:
+        """Return the variant with its start position in normal form; refuse one from which no game can begin."""
+        try:
+            state = parse_fen(variant, variant.start_fen)
+        except InvalidFen as error:
+            raise self.error(("start",), str(error)) from None
+        ended = outcome(variant, state)
+        if ended is not None:
+            kind = ended.termination.name.lower().replace("_", " ")
+            raise self.error(("start",), f"the game is over before it begins: {kind}")
+        return replace(variant, start_fen=fen(variant, state))
 
     def _type(self, letter: str, path: KeyPath) -> int:
         if letter.upper() not in self.letters:
@@ -156,8 +197,8 @@ class _Builder:
         path: KeyPath = ("pieces", letter)
         is_pawn = self.schema.pawns is not None and letter == self.schema.pawns.piece
         if is_pawn:
-            for key in ("moves", "overruns", "fires_through"):
-                if getattr(piece, key) is not None:
+            for key in ("moves", "overruns", "fires_through", "fires_through_own"):
+                if getattr(piece, key):
                     raise self.error((*path, key), "the pawn's moves are given under `pawns`")
             return PieceType(letter.upper(), piece.name, ())
         if piece.moves is None:
@@ -210,8 +251,10 @@ class _Builder:
         last = self.board.first_rank + self.board.ranks - 1
         starts = self._ranks(("pawns", "first_steps_from"), pawns.first_steps_from or [])
         promotions = self._ranks(("pawns", "promotes_on"), pawns.promotes_on or [last])
-        if pawns.first_steps > 1 and not pawns.first_steps_from:
-            raise self.error(("pawns", "first_steps"), "more than one step needs `first_steps_from`")
+        if (pawns.first_steps > 1) != bool(pawns.first_steps_from):
+            raise self.error(("pawns", "first_steps"), "more than one step and `first_steps_from` need each other")
+        if pawns.first_steps_from and max(starts[WHITE]) >= min(promotions[WHITE]):
+            raise self.error(("pawns", "first_steps_from"), "a pawn there has reached its promotion rank already")
         piece = self._type(pawns.piece, ("pawns", "piece"))
         royal = self._type(self.schema.royal, ("royal",))
         targets = []
@@ -236,6 +279,8 @@ class _Builder:
         rules = self.schema.castling
         if rules is None:
             return (None,) * 4
+        if rules.kingside is None and rules.queenside is None:
+            raise self.error(("castling",), "expected kingside, queenside or both; `castling: null` removes castling")
         return tuple(
             None if move is None else self._castling(rules, move, (("castling", key)), side)
             for side in (WHITE, BLACK)
@@ -257,6 +302,10 @@ class _Builder:
         royal = self.schema.royal.upper()
         king_piece = self.placed.get(self.board.squares[king_from], "")
         partner = self.placed.get(self.board.squares[partner_from], "")
+        span = [self.board.squares[s][0] for s in (king_from, king_to, partner_from, partner_to)]
+        for x in range(min(span), max(span) + 1):
+            if (x, y) not in self.board.index:
+                raise self.error(path, f"castling passes over a hole on file {chr(ord('a') + x)}")
         own = str.isupper if side == WHITE else str.islower
         where = f"for {SIDES[side]} in the start position"
         if not (own(king_piece) and king_piece.upper() == royal):

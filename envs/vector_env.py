@@ -7,6 +7,7 @@ player to move (`observe`); `white_score` is absolute. A lane that has ended sta
 from __future__ import annotations
 
 import copy
+import operator
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -17,7 +18,7 @@ from envs import lane_kernels, layout
 from envs.errors import IllegalAction
 from envs.layout import U64Array
 from envs.notation import NO_PROMOTION, format_move, parse_move
-from envs.rows import engine_for, format_fen, observe, outcome_of, read_fen, thread_scratch
+from envs.rows import checked_actions, engine_for, format_fen, observe, outcome_of, read_fen, thread_scratch
 from envs.tables import CompiledGame
 from envs.termination import Outcome
 from envs.variant import BLACK, Variant
@@ -65,9 +66,9 @@ class VectorEnv:
         """
         if num_envs < 1:
             raise ValueError(f"num_envs: expected at least 1, got {num_envs}")
-        if max_plies is not None and max_plies < 1:
+        if max_plies is not None and operator.index(max_plies) < 1:
             raise ValueError(f"max_plies: expected at least 1 or None, got {max_plies}")
-        if isinstance(variant, Variant) and options is not None:
+        if isinstance(variant, Variant) and options:
             raise ValueError("options: a resolved variant has its options applied already")
         resolved = variant if isinstance(variant, Variant) else load_variant(variant, options)
         self.game: CompiledGame = engine_for(resolved)
@@ -180,7 +181,7 @@ class VectorEnv:
             ValueError: The shape or type is wrong.
         """
         moving = np.ones(self.num_envs, np.bool_) if mask is None else self._lane_mask(mask)
-        chosen = self._checked(actions)
+        chosen = checked_actions(actions, self.num_envs)
         illegal = int(
             lane_kernels.step_lanes(
                 self.game.tables, self.game.zobrist, *self._rows(), self._history.reshape(-1),
@@ -259,12 +260,6 @@ class VectorEnv:
             piece = " with that promotion" if promotion != NO_PROMOTION else ""
             raise IllegalAction(f"move {move!r}: no piece of {self.variant.title} could ever make it{piece}")
         return action
-
-    def _checked(self, actions: npt.ArrayLike) -> npt.NDArray[np.int64]:
-        given = np.asarray(actions)
-        if given.shape != (self.num_envs,) or given.dtype.kind not in "iu":
-            raise ValueError(f"actions: expected integers [{self.num_envs}], got {given.dtype} {list(given.shape)}")
-        return np.ascontiguousarray(given, dtype=np.int64)
 
     def _illegal(self, lane: int, action: int) -> IllegalAction:
         move = f" ({self.action_to_move(lane, action)})" if 0 <= action < self.num_actions else ""

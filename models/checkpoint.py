@@ -234,7 +234,8 @@ def load_player(path: Path) -> tuple[PolicyValueNetwork, Variant, dict[str, Any]
     """
     from envs import engine_for, variant_from_document
 
-    is_checkpoint = (path / MANIFEST).exists() or _NAME.fullmatch(path.name) is not None
+    in_a_run = path.resolve().parent.name == FOLDER and _NAME.fullmatch(path.name) is not None
+    is_checkpoint = in_a_run or (path / MANIFEST).exists()
     checkpoint = load_checkpoint(path) if is_checkpoint and path.is_dir() else load_latest(path)
     if checkpoint is None:
         raise FileNotFoundError(f"{path}: no checkpoint here")

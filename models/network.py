@@ -41,7 +41,7 @@ class NetworkConfig:
         channels: F, channels of the tower.
         squeeze_excitation: scale and shift the channels of each block by the board's mean activations.
         global_pooling: add the board's mean and maximum to every second block and to the policy head.
-        value_channels: channels that the value head reads per square.
+        value_channels: channels that the value head pools over the board.
         value_hidden: width of the value head's hidden layer.
     """
 
@@ -49,7 +49,7 @@ class NetworkConfig:
     channels: int = 64
     squeeze_excitation: bool = True
     global_pooling: bool = False
-    value_channels: int = 16
+    value_channels: int = 32
     value_hidden: int = 64
 
     def __post_init__(self) -> None:
@@ -195,12 +195,17 @@ class ResidualBlock(nn.Module):
 
 
 class ValueHead(nn.Module):
-    """Result and moves left, from a few channels of every square."""
+    """Result and moves left, from the mean and the maximum of a few channels over the board.
 
-    def __init__(self, cfg: NetworkConfig, num_cells: int) -> None:
+    Pooling counts what is on the board wherever it stands; a head that reads every square by itself learns single
+    games by heart long before it can count material.
+    """
+
+    def __init__(self, cfg: NetworkConfig, *, squares_share: float) -> None:
         super().__init__()
+        self.squares_share = squares_share
         self.reduce = ConvNorm(cfg.channels, cfg.value_channels, 1)
-        self.hidden = nn.Linear(cfg.value_channels * num_cells, cfg.value_hidden)
+        self.hidden = nn.Linear(2 * cfg.value_channels, cfg.value_hidden)
         self.wdl = nn.Linear(cfg.value_hidden, NUM_RESULTS)
         self.moves_left = nn.Linear(cfg.value_hidden, 1)
         for layer in (self.wdl, self.moves_left):
@@ -211,7 +216,8 @@ class ValueHead(nn.Module):
         """Return WDL logits [N, 3] and plies left [N] of x [N, F, H, W]."""
         y = torch.relu(self.reduce(x))
         y = y if squares is None else y * squares
-        hidden = torch.relu(self.hidden(y.flatten(1)))
+        pooled = torch.cat((y.mean(dim=(2, 3)) / self.squares_share, y.amax(dim=(2, 3))), dim=1)
+        hidden = torch.relu(self.hidden(pooled))
         moves_left = nn.functional.softplus(self.moves_left(hidden))[:, 0] * MOVES_LEFT_SCALE
         return self.wdl(hidden), moves_left
 
@@ -240,7 +246,7 @@ class PolicyValueNetwork(nn.Module):
         )
         self.policy = nn.Conv2d(cfg.channels, spec.action_planes, 1)
         self.policy_bias = PooledBias(cfg.channels, spec.action_planes) if cfg.global_pooling else None
-        self.value = ValueHead(cfg, height * width)
+        self.value = ValueHead(cfg, squares_share=share)
         self.squares_share = share
         nn.init.normal_(self.policy.weight, std=LAST_LAYER_STD)
         nn.init.zeros_(_bias(self.policy))

@@ -3,6 +3,7 @@
 import functools
 import json
 import logging
+import os
 import sys
 from collections.abc import Callable
 from typing import Any, ParamSpec, TypeVar
@@ -10,12 +11,12 @@ from typing import Any, ParamSpec, TypeVar
 import typer
 from rich.console import Console
 
-from envs import InvalidVariant
+from envs import InvalidFen, InvalidVariant
 from train.config import ConfigError
 from train.players import UnknownPlayer
 
 FAILED, USAGE, INTERRUPTED = 1, 2, 130
-USAGE_ERRORS = (ConfigError, InvalidVariant, UnknownPlayer)
+USAGE_ERRORS = (ConfigError, InvalidFen, InvalidVariant, UnknownPlayer)
 """What a user typed or wrote is wrong; other errors are failures."""
 PLAIN_WIDTH = 120
 P = ParamSpec("P")
@@ -38,6 +39,9 @@ def with_exit_codes(command: Callable[P, R]) -> Callable[P, R]:
         except KeyboardInterrupt:
             print("interrupted", file=sys.stderr)
             raise typer.Exit(INTERRUPTED) from None
+        except BrokenPipeError:  # whoever read the output has gone, as `head` does
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            raise typer.Exit(FAILED) from None
         except (ValueError, OSError) as error:
             print(f"error: {error}", file=sys.stderr)
             raise typer.Exit(USAGE if isinstance(error, USAGE_ERRORS) else FAILED) from None

@@ -43,11 +43,13 @@ def main(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Play PLAYER against each opponent; print scores with 95 % intervals, pairs as units."""
+    if option and variant is None:
+        raise typer.BadParameter("--option switches an option of --variant: name the game too")
     mine = [make_player(name, simulations=simulations) for name in (player, compare) if name]
     opponents = [make_player(name, simulations=simulations) for name in against.split(",")]
     given = load_variant(variant, dict.fromkeys(option or [], True)) if variant else None
     game = common_variant([*mine, *opponents], given)
-    cap = max_plies or (mine[0].config.selfplay.max_plies if mine[0].config else DEFAULT_MAX_PLIES)
+    cap = max_plies or (mine[0].config.evaluation.max_plies if mine[0].config else DEFAULT_MAX_PLIES)
     try:
         settings = MatchSettings(games, random_plies, seed, cap)
     except ValueError as error:

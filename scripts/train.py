@@ -10,6 +10,7 @@ import typer
 
 sys.path[0] = str(Path(__file__).resolve().parents[1])
 
+from envs import load_variant
 from scripts.command_line import INTERRUPTED, new_app, stdout_console, with_exit_codes
 from train.config import ConfigError, RunConfig, load_config
 from train.progress import Reporter
@@ -30,6 +31,7 @@ def main(
     """Train an agent: self-play, learning, checkpoints, a match against a baseline, piece values."""
     cfg, folder = _resolve(config, overrides or [], run_dir, resume=resume)
     if dry_run:
+        load_variant(cfg.variant, cfg.options)
         print(cfg.to_yaml(), end="")
     else:
         _run(cfg, folder, resume=resume)
@@ -68,12 +70,13 @@ def _run(cfg: RunConfig, folder: Path, *, resume: bool) -> None:
     print(
         f"{match.players[0]} against {match.players[1]}: {score.estimate:.1%} ({score.low:.1%} to {score.high:.1%}), "
         f"{match.wins} wins {match.draws} draws {match.losses} losses"
+        + (f" ({match.cut_games} of the draws cut by the ply cap)" if match.cut_games else "")
     )
     if summary.piece_values is None:
         print(f"no piece values: {summary.refusal}")
     else:
         stdout_console().print(summary.piece_values.table())
-    print(f"run: {summary.run_dir}  report: {summary.run_dir / 'report'}")
+    print(f"run: {summary.run_dir}" + (f"  report: {summary.run_dir / 'report'}" if summary.piece_values else ""))
 
 
 if __name__ == "__main__":

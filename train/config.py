@@ -23,6 +23,21 @@ LOCATION_KEYS = ("name", "run_root", "ray")
 HASH_DIGITS = 16
 
 
+class _PlainDumper(yaml.SafeDumper):
+    """Writes YAML that the strict loader reads back: strings that look like something else are quoted."""
+
+    def represent_text(self, text: str) -> yaml.ScalarNode:
+        """Quote a string unless it is read back as itself."""
+        try:
+            is_plain = parse_value(text, "a string") == text
+        except InvalidYaml:
+            is_plain = False
+        return self.represent_scalar("tag:yaml.org,2002:str", text, style=None if is_plain else '"')
+
+
+_PlainDumper.add_representer(str, _PlainDumper.represent_text)
+
+
 class Section(BaseModel):
     """A mapping of the config: unknown keys are refused, types are exact, values never change."""
 
@@ -103,8 +118,8 @@ class NetworkSection(Section):
     """Scale and shift channels by the board's mean activations."""
     global_pooling: bool = False
     """Add board-wide means and maxima to every second block."""
-    value_channels: int = Field(default=16, ge=1)
-    """Channels that the value head reads per square."""
+    value_channels: int = Field(default=32, ge=1)
+    """Channels that the value head pools over the board."""
     value_hidden: int = Field(default=64, ge=1)
     """Width of the value head's hidden layer."""
 
@@ -146,7 +161,7 @@ class ReplayConfig(Section):
 class EvaluationConfig(Section):
     """Matches during and after training."""
 
-    opponent: str = Field(default="random", min_length=1)
+    opponent: Literal["random"] = "random"
     """Baseline to play against."""
     games: int = Field(default=100, ge=4, multiple_of=2)
     """Games of a match: pairs of one opening, colours swapped."""
@@ -158,6 +173,12 @@ class EvaluationConfig(Section):
     """Ply cap of a match's games; one that reaches it scores as a draw."""
     every: int = Field(default=0, ge=0)
     """Iterations between matches; 0 plays only after the last one."""
+
+    @model_validator(mode="after")
+    def _openings_leave_a_game(self) -> Self:
+        if self.random_plies >= self.max_plies:
+            raise ValueError(f"random_plies is {self.random_plies}, expected fewer than max_plies = {self.max_plies}")
+        return self
 
 
 class PieceValuesConfig(Section):
@@ -201,13 +222,19 @@ class RunConfig(Section):
     evaluation: EvaluationConfig = EvaluationConfig()
     piece_values: PieceValuesConfig = PieceValuesConfig()
 
+    @model_validator(mode="after")
+    def _cluster_needs_workers(self) -> Self:
+        if self.ray.address is not None and self.workers == 0:
+            raise ValueError("ray.address is set, but workers is 0: one process needs no cluster")
+        return self
+
     def to_document(self) -> dict[str, Any]:
         """Return the resolved config as plain data (JSON-able); `from_document` reads it back."""
         return self.model_dump(mode="python")
 
     def to_yaml(self) -> str:
         """Return the resolved config as YAML that `load_config` reads back to an equal config."""
-        return yaml.safe_dump(self.to_document(), sort_keys=False, allow_unicode=True)
+        return yaml.dump(self.to_document(), Dumper=_PlainDumper, sort_keys=False, allow_unicode=True)
 
     def config_hash(self) -> str:
         """Hash what the run computes (SHA-256, 16 hex digits); `LOCATION_KEYS` do not count."""

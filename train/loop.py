@@ -22,8 +22,8 @@ from envs import engine_for, load_variant
 from models.checkpoint import Checkpoint, check_identity, identity, load_latest, save_checkpoint
 from models.evaluator import export_graph, make_evaluator, weights_of
 from models.network import GameSpec, NetworkConfig, untrained_network
-from train.arena import MatchResult, MatchSettings, play_match
-from train.config import ConfigError, RunConfig
+from train.arena import MatchResult, MatchSettings, draw_openings, play_match
+from train.config import RunConfig
 from train.iteration_metrics import (
     Numbers,
     Stopwatch,
@@ -87,9 +87,10 @@ def train(cfg: RunConfig, run_dir: Path, *, resume: bool, reporter: Reporter) ->
         The last match and the piece values.
 
     Raises:
-        ConfigError: The folder holds a run (without `resume`) or none (with it), or another trainer is at work there.
+        ConfigError: The folder holds a run already (without `resume`), or another trainer is at work there.
         CheckpointMismatch: The checkpoints are of another game or network.
     """
+    load_variant(cfg.variant, cfg.options)  # nothing is made on disk for a game that cannot be honoured
     folder = RunFolder(run_dir)
     try:
         trainer = Trainer(cfg, folder, resume=resume, reporter=reporter)
@@ -119,11 +120,20 @@ class Trainer:
         self.counters = Counters()
         self.shards: list[ShardInfo] = []
         self.iteration = 0
-        if resume:
-            self._restore(load_latest(folder.path))
-        else:
+        self.match = MatchSettings(
+            games=cfg.evaluation.games,
+            random_plies=cfg.evaluation.random_plies,
+            seed=cfg.seed,
+            max_plies=cfg.evaluation.max_plies,
+        )
+        draw_openings(self.variant, cfg.evaluation.games // 2, plies=cfg.evaluation.random_plies, seed=cfg.seed)
+        if not resume:
             folder.begin(cfg, self.variant)
+        checkpoint = load_latest(folder.path) if resume else None
+        if checkpoint is None:
             self._save()
+        else:
+            self._restore(checkpoint)
         self.metrics = MetricsWriter(folder.path, resume_after=self.iteration if resume else None)
         self.metrics.write_text("config", cfg.to_yaml())
         warm_up()
@@ -139,7 +149,6 @@ class Trainer:
         games, stats = self._self_play(clock)
         new_rows = self._store(games, clock)
         losses = self._learn(new_rows, clock)
-        self.learner.snapshot()
         self.iteration += 1
         self.counters.games += len(games)
         self.counters.positions += stats.positions
@@ -197,27 +206,22 @@ class Trainer:
         cfg = self.cfg.learner
         steps = self.replay.steps_for(new_rows, passes=cfg.passes, batch_size=cfg.batch_size) if new_rows else 0
         sums: Counter[str] = Counter()
+        rate = None
         torch.set_num_threads(os.cpu_count() or 1)
-        with (
-            clock.time("learn"),
-            self.reporter.task(f"{self._place()} learning", max(1, steps), keep=False) as update,
-        ):
+        with clock.time("learn"), self.reporter.task(f"{self._place()} learning", max(1, steps), keep=False) as update:
             for number in range(steps):
-                sums.update(self.learner.step(self.replay.sample(self.rng, cfg.batch_size)))
+                step = self.learner.step(self.replay.sample(self.rng, cfg.batch_size))
+                rate = step["learning_rate"]
+                sums.update({"taken": 1, **step} if not step["skipped"] else {})
                 update(number + 1)
+            if steps:
+                self.learner.snapshot()
         clock.steps = steps
-        names = (
-            "loss",
-            "policy_loss",
-            "policy_kl",
-            "value_loss",
-            "moves_left_loss",
-            "gradient_norm",
-            "learning_rate",
-        )
-        means: Numbers = {f"train/{name}": sums[name] / steps if steps else None for name in names}
+        names = ("loss", "policy_loss", "policy_kl", "value_loss", "moves_left_loss", "gradient_norm")
+        taken = sums["taken"]
         return {
-            **means,
+            **{f"train/{name}": sums[name] / taken if taken else None for name in names},
+            "train/learning_rate": rate,
             "train/steps": self.learner.steps,
             "train/epochs": steps * cfg.batch_size / new_rows if new_rows else None,
             "faults/skipped_steps": self.learner.skipped_steps,
@@ -236,15 +240,9 @@ class Trainer:
             settings=SearchSettings(search.max_considered_actions, search.c_visit, search.c_scale),
         )
         opponent = make_player(cfg.opponent, simulations=cfg.simulations).player
-        settings = MatchSettings(
-            games=cfg.games,
-            random_plies=cfg.random_plies,
-            seed=self.cfg.seed,
-            max_plies=cfg.max_plies,
-        )
         with self.reporter.task(f"match against {cfg.opponent}", cfg.games) as update:
             return play_match(
-                self.variant, (player, opponent), settings=settings, progress=lambda done, _: update(done)
+                self.variant, (player, opponent), settings=self.match, progress=lambda done, _: update(done)
             )
 
     def _is_match_due(self) -> bool:
@@ -274,9 +272,7 @@ class Trainer:
         }
         save_checkpoint(self.folder.path, self.iteration, tensors=self.learner.tensors(), state=state)
 
-    def _restore(self, checkpoint: Checkpoint | None) -> None:
-        if checkpoint is None:
-            raise ConfigError(f"{self.folder.path}: no checkpoint to go on from")
+    def _restore(self, checkpoint: Checkpoint) -> None:
         state = checkpoint.state
         check_identity(state, identity(self.variant, self.learner.network), str(checkpoint.path))
         self.learner.restore(checkpoint.tensors, state["learner"])
@@ -288,7 +284,9 @@ class Trainer:
         if aside:
             self.reporter.say(f"set aside games that no checkpoint had committed: {', '.join(aside)}")
         self.replay.restore(self.folder.replay, self.shards)
-        self.reporter.say(f"going on after iteration {self.iteration}: {self.counters.games} games so far")
+        self.reporter.say(
+            f"going on after iteration {self.iteration} with {self.counters.games} games; those under way then are lost"
+        )
 
     def _place(self) -> str:
         return f"[{self.iteration + 1}/{self.cfg.iterations}]"

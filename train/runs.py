@@ -73,7 +73,7 @@ class RunFolder:
         for file in loose:
             aside = self.path / "uncommitted"
             aside.mkdir(exist_ok=True)
-            file.replace(aside / file.name)
+            file.replace(aside / f"{time.time_ns()}-{file.name}")
         return [file.name for file in loose]
 
 

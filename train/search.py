@@ -50,7 +50,7 @@ class SearchResult:
         visit_counts: int32 [M].
         policy: float32 [M], the improved policy, free of noise: the training target.
         prior: float32 [M], the network's own policy.
-        value: Expected result of the player to move, search and network mixed.
+        value: Expected result of the player to move: the mean of the network's own and of every simulation's.
         raw_value: What the network alone said.
     """
 
@@ -133,10 +133,10 @@ class Search:
         self._make_room()
         count = int(search_kernels.plant(self.game.tables, self._tree, lane, row, history, budget, thread_scratch()))
         considered = min(self.settings.max_considered_actions, count, budget)
-        self._tree[19][lane] = self._plan(considered, budget)
+        self._tree[search_kernels.PLANS][lane] = self._plan(considered, budget)
         edge0 = lane * self._num_edges
         noise = np.float32(0.0) if rng is None else rng.gumbel(size=count).astype(np.float32)
-        self._tree[14][edge0 : edge0 + count] = noise
+        self._tree[search_kernels.EDGE_GUMBEL][edge0 : edge0 + count] = noise
 
     def advance(self, lanes: npt.NDArray[np.intp], evaluator: Evaluator) -> npt.NDArray[np.bool_]:
         """Run one round: a batch of at most one evaluation a lane.
@@ -174,34 +174,44 @@ class Search:
             search_kernels.receive(
                 self.game.tables, self._tree, chosen, np.ascontiguousarray(logits, np.float32), values
             )
-        spent: npt.NDArray[np.bool_] = self._tree[17][chosen] >= self._tree[18][chosen]
+        spent: npt.NDArray[np.bool_] = (
+            self._tree[search_kernels.SIMULATIONS][chosen] >= self._tree[search_kernels.BUDGETS][chosen]
+        )
         return spent
 
     def result(self, lane: int) -> SearchResult:
         """Return what the finished search of a lane says."""
         node, edge0 = lane * self._num_nodes, lane * self._num_edges
-        count = int(self._tree[5][node])
+        count = int(self._tree[search_kernels.NUM_EDGES][node])
         policy = np.empty(count, np.float32)
         best, value = search_kernels.conclude(self._tree, lane, self._weights, policy)
-        moves = self._tree[8][edge0 : edge0 + count]
+        moves = self._tree[search_kernels.EDGE_MOVE][edge0 : edge0 + count]
         legal = ((moves >> np.uint64(16)) & np.uint64(0xFFFF)).astype(np.int32)
-        visits = self._tree[11][edge0 : edge0 + count].copy()
-        prior = self._tree[10][edge0 : edge0 + count].copy()
-        return SearchResult(int(legal[best]), legal, visits, policy, prior, float(value), float(self._tree[6][node]))
+        visits = self._tree[search_kernels.EDGE_VISITS][edge0 : edge0 + count].copy()
+        prior = self._tree[search_kernels.EDGE_PRIOR][edge0 : edge0 + count].copy()
+        return SearchResult(
+            int(legal[best]),
+            legal,
+            visits,
+            policy,
+            prior,
+            float(value),
+            float(self._tree[search_kernels.RAW_VALUE][node]),
+        )
 
     @property
     def evaluations(self) -> int:
         """Positions evaluated so far, over all lanes."""
-        return int(self._tree[22].sum())
+        return int(self._tree[search_kernels.EVALUATIONS].sum())
 
     @property
     def depths(self) -> int:
         """Sum of the depths of the positions evaluated so far; a root's is 0."""
-        return int(self._tree[23].sum())
+        return int(self._tree[search_kernels.DEPTHS].sum())
 
     @property
     def _num_edges(self) -> int:
-        return len(self._tree[8]) // self.num_lanes
+        return len(self._tree[search_kernels.EDGE_MOVE]) // self.num_lanes
 
     def _plan(self, considered: int, budget: int) -> int:
         """Return where the halving schedule of a lane begins in the common list."""
@@ -213,7 +223,7 @@ class Search:
 
     def _make_room(self) -> None:
         """Grow the edge pools before any lane could run out in one round."""
-        needed = int((self._tree[16] + self._bounds).max())
+        needed = int((self._tree[search_kernels.EDGES_USED] + self._bounds).max())
         if needed <= self._num_edges:
             return
         old, old_size = self._tree, self._num_edges
@@ -221,7 +231,7 @@ class Search:
         for number, (before, after) in enumerate(zip(old, self._tree, strict=True)):
             if number in _EDGE_ARRAYS:
                 after.reshape(self.num_lanes, -1)[:, :old_size] = before.reshape(self.num_lanes, -1)
-            elif number != _BYTES:
+            elif number != search_kernels.ROW_BYTES:
                 after[:] = before
 
     def _make_tree(self, num_edges: int) -> tuple[npt.NDArray[Any], ...]:
@@ -237,8 +247,7 @@ class Search:
         )  # fmt: skip
 
 
-_BYTES = 1
-_EDGE_ARRAYS = range(8, 15)
+_EDGE_ARRAYS = range(search_kernels.EDGE_MOVE, search_kernels.EDGE_GUMBEL + 1)
 
 
 class SearchPlayer:

@@ -5,15 +5,7 @@ move at the node that owns the edge and lie in [-1, 1]; the completed Q-values o
 Source: Danihelka et al. 2022, "Policy improvement by planning with Gumbel": sequential halving at the root (section
 3), completed Q-values (4, eq. 10; appendix D, eq. 33 for the mixed value), deterministic selection inside (5, eq. 14).
 
-`tree` is a tuple of flat arrays, node n of lane l at `l * N + n`, edge e of lane l at `l * E + e`:
-    0 rows uint64 [B * N * W], 1 the same as bytes, 2 parent int32, 3 parent_edge int32, 4 first_edge int32,
-    5 num_edges int32, 6 raw_value float32 (of the network, or of a finished game), 7 finished uint8,
-    8 edge_move uint64, 9 edge_logit float32, 10 edge_prior float32, 11 edge_visits int32, 12 edge_value float32 (sum),
-    13 edge_child int32 (UNVISITED before expansion), 14 edge_gumbel float32 (root edges only),
-    15 num_nodes int32 [B], 16 edges_used int32 [B], 17 simulations int32 [B], 18 budgets int32 [B],
-    19 plan int32 [B] (offset of the lane's visits in `schedule`), 20 histories uint64 [B * HISTORY_LENGTH],
-    21 leaf int32 [B] (awaiting evaluation),
-    22 evaluations int64 [B], 23 depths int64 [B] (sum over the evaluations)
+`tree` is a tuple of flat arrays, named below; node n of lane l is at `l * N + n`, edge e of it at `l * E + e`.
 """
 
 from __future__ import annotations
@@ -34,6 +26,16 @@ from envs.kernels import (
     verdict,
 )
 
+# Arrays of `tree`. Of nodes: the rows uint64 [B * N * W], the same as bytes, the parent, its edge to the node, the
+# first edge and the number of edges int32, what the network or a finished game said float32, is the game over uint8.
+ROWS, ROW_BYTES, PARENT, PARENT_EDGE, FIRST_EDGE, NUM_EDGES, RAW_VALUE, OVER = range(8)
+# Of edges: the move uint64, logit and prior float32, visits int32, sum of values float32, child int32 (UNVISITED before
+# expansion), Gumbel noise float32 (root edges only).
+EDGE_MOVE, EDGE_LOGIT, EDGE_PRIOR, EDGE_VISITS, EDGE_VALUE, EDGE_CHILD, EDGE_GUMBEL = range(8, 15)
+# Of lanes: nodes and edges in use, simulations done and allowed, where the lane's visits begin in `schedule`, the node
+# awaiting evaluation int32 [B]; keys of the game so far uint64 [B * HISTORY_LENGTH]; counts int64 [B].
+NUM_NODES, EDGES_USED, SIMULATIONS, BUDGETS, PLANS, HISTORIES, LEAF, EVALUATIONS, DEPTHS = range(15, 24)
+
 ROOT = 0
 UNVISITED = -1
 NO_LEAF = -1
@@ -47,27 +49,27 @@ def plant(tab, tree, lane, row, history, budget, scratch):
 
     Returns the number of legal moves.
     """
-    rows, s8 = tree[0], tree[1]
+    rows, s8 = tree[ROWS], tree[ROW_BYTES]
     words = len(row)
-    num_nodes_cap = len(rows) // (len(tree[15]) * words)
+    num_nodes_cap = len(rows) // (len(tree[NUM_NODES]) * words)
     base = lane * num_nodes_cap * words
     for i in range(words):
         rows[base + i] = row[i]
     for i in range(layout.HISTORY_LENGTH):
-        tree[20][lane * layout.HISTORY_LENGTH + i] = history[i]
+        tree[HISTORIES][lane * layout.HISTORY_LENGTH + i] = history[i]
     node = lane * num_nodes_cap
-    edges_cap = len(tree[8]) // len(tree[15])
-    packed = generate(tab, s8, rows, U(base), scratch, tree[8], U(lane * edges_cap))
-    tree[2][node] = UNVISITED
-    tree[3][node] = UNVISITED
-    tree[4][node] = 0
-    tree[5][node] = np.int32(packed >> U1)
-    tree[7][node] = 0
-    tree[15][lane] = 1
-    tree[16][lane] = np.int32(packed >> U1)
-    tree[17][lane] = 0
-    tree[18][lane] = budget
-    tree[21][lane] = ROOT
+    edges_cap = len(tree[EDGE_MOVE]) // len(tree[NUM_NODES])
+    packed = generate(tab, s8, rows, U(base), scratch, tree[EDGE_MOVE], U(lane * edges_cap))
+    tree[PARENT][node] = UNVISITED
+    tree[PARENT_EDGE][node] = UNVISITED
+    tree[FIRST_EDGE][node] = 0
+    tree[NUM_EDGES][node] = np.int32(packed >> U1)
+    tree[OVER][node] = 0
+    tree[NUM_NODES][lane] = 1
+    tree[EDGES_USED][lane] = np.int32(packed >> U1)
+    tree[SIMULATIONS][lane] = 0
+    tree[BUDGETS][lane] = budget
+    tree[LEAF][lane] = ROOT
     return np.int64(packed >> U1)
 
 
@@ -79,7 +81,7 @@ def weigh(tree, e0, n, raw, settings, out):
         Visits of the edges in all and the most visits of any.
     """
     c_visit, c_scale = settings[0], settings[1]
-    logits, priors, visits, values = tree[9], tree[10], tree[11], tree[12]
+    logits, priors, visits, values = tree[EDGE_LOGIT], tree[EDGE_PRIOR], tree[EDGE_VISITS], tree[EDGE_VALUE]
     total = 0
     most = 0
     prior_sum = np.float32(0.0)
@@ -123,8 +125,8 @@ def pick_root_edge(tree, e0, n, raw, target, settings, buffer):
     best = -1
     best_score = _LOWEST
     for i in range(n):
-        score = buffer[i] + tree[14][e0 + i]
-        if tree[11][e0 + i] == target and (best < 0 or score > best_score):
+        score = buffer[i] + tree[EDGE_GUMBEL][e0 + i]
+        if tree[EDGE_VISITS][e0 + i] == target and (best < 0 or score > best_score):
             best = i
             best_score = score
     return e0 + best
@@ -141,7 +143,7 @@ def pick_inner_edge(tree, e0, n, raw, settings, buffer):
     for i in range(n):
         score = buffer[i]
         if total > 0:
-            score -= np.float32(tree[11][e0 + i]) / np.float32(1 + total)
+            score -= np.float32(tree[EDGE_VISITS][e0 + i]) / np.float32(1 + total)
         if score > best_score:
             best = i
             best_score = score
@@ -155,24 +157,24 @@ def back_up(tree, node, value, node0, edge0):
     while node != ROOT:
         depth += 1
         value = -value
-        edge = edge0 + tree[3][node0 + node]
-        tree[11][edge] += 1
-        tree[12][edge] += value
-        node = tree[2][node0 + node]
+        edge = edge0 + tree[PARENT_EDGE][node0 + node]
+        tree[EDGE_VISITS][edge] += 1
+        tree[EDGE_VALUE][edge] += value
+        node = tree[PARENT][node0 + node]
     return depth
 
 
 @njit
 def count_repetitions(tree, lane, node, node0, words):
     """Return how often the position of a new node has occurred before, on its path and in the game, at most 2."""
-    rows = tree[0]
+    rows = tree[ROWS]
     key = rows[(node0 + node) * words]
     clock = np.int64(rows[(node0 + node) * words + 2] & HALF)
     found = 0
     back = 0
     ancestor = node
     while ancestor != ROOT and found < 2:
-        ancestor = tree[2][node0 + ancestor]
+        ancestor = tree[PARENT][node0 + ancestor]
         back += 1
         if back > clock:
             return found
@@ -183,7 +185,7 @@ def count_repetitions(tree, lane, node, node0, words):
     while back < clock and found < 2:
         back += 1
         root_clock -= 1
-        if back >= 4 and root_clock < layout.HISTORY_LENGTH and tree[20][history + root_clock] == key:
+        if back >= 4 and root_clock < layout.HISTORY_LENGTH and tree[HISTORIES][history + root_clock] == key:
             found += 1
     return found
 
@@ -191,36 +193,36 @@ def count_repetitions(tree, lane, node, node0, words):
 @njit
 def expand(tab, zob, tree, lane, node, edge, scratch):
     """Make the child of an edge; its value is set when the game is over there. Returns the child's number."""
-    rows, s8 = tree[0], tree[1]
-    lanes = len(tree[15])
+    rows, s8 = tree[ROWS], tree[ROW_BYTES]
+    lanes = len(tree[NUM_NODES])
     words = np.int64(tab[layout.T_WORDS])
     node0 = lane * (len(rows) // (lanes * words))
-    edge0 = lane * (len(tree[8]) // lanes)
-    child = tree[15][lane]
-    tree[15][lane] += 1
+    edge0 = lane * (len(tree[EDGE_MOVE]) // lanes)
+    child = tree[NUM_NODES][lane]
+    tree[NUM_NODES][lane] += 1
     source = (node0 + node) * words
     target = (node0 + child) * words
     for i in range(words):
         rows[target + i] = rows[source + i]
-    make(tab, zob, s8, rows, U(target), tree[8][edge])
-    tree[2][node0 + child] = node
-    tree[3][node0 + child] = edge - edge0
-    tree[13][edge] = child
+    make(tab, zob, s8, rows, U(target), tree[EDGE_MOVE][edge])
+    tree[PARENT][node0 + child] = node
+    tree[PARENT_EDGE][node0 + child] = edge - edge0
+    tree[EDGE_CHILD][edge] = child
     s8[target * 8 + layout.REPETITIONS] = count_repetitions(tree, lane, child, node0, words)
-    used = tree[16][lane]
-    packed = generate(tab, s8, rows, U(target), scratch, tree[8], U(edge0 + used))
+    used = tree[EDGES_USED][lane]
+    packed = generate(tab, s8, rows, U(target), scratch, tree[EDGE_MOVE], U(edge0 + used))
     num_moves = packed >> U1
     ended = verdict(tab, s8, rows, U(target), num_moves, packed & U1)
-    tree[4][node0 + child] = used
+    tree[FIRST_EDGE][node0 + child] = used
     if ended:
-        tree[5][node0 + child] = 0
-        tree[7][node0 + child] = 1
+        tree[NUM_EDGES][node0 + child] = 0
+        tree[OVER][node0 + child] = 1
         lost = ended == CHECKMATE or ended == SCEPTER
-        tree[6][node0 + child] = np.float32(-1.0) if lost else np.float32(0.0)
+        tree[RAW_VALUE][node0 + child] = np.float32(-1.0) if lost else np.float32(0.0)
     else:
-        tree[5][node0 + child] = np.int32(num_moves)
-        tree[7][node0 + child] = 0
-        tree[16][lane] = used + np.int32(num_moves)
+        tree[NUM_EDGES][node0 + child] = np.int32(num_moves)
+        tree[OVER][node0 + child] = 0
+        tree[EDGES_USED][lane] = used + np.int32(num_moves)
     return child
 
 
@@ -237,29 +239,29 @@ def select_leaf(tab, zob, tree, lane, schedule, settings, buffer, scratch):
     Returns:
         The leaf to evaluate, or `FINISHED` when the budget is used up.
     """
-    lanes = len(tree[15])
+    lanes = len(tree[NUM_NODES])
     words = np.int64(tab[layout.T_WORDS])
-    node0 = lane * (len(tree[0]) // (lanes * words))
-    edge0 = lane * (len(tree[8]) // lanes)
-    while tree[17][lane] < tree[18][lane]:
+    node0 = lane * (len(tree[ROWS]) // (lanes * words))
+    edge0 = lane * (len(tree[EDGE_MOVE]) // lanes)
+    while tree[SIMULATIONS][lane] < tree[BUDGETS][lane]:
         node = ROOT
         while True:
-            e0 = edge0 + tree[4][node0 + node]
-            n = tree[5][node0 + node]
-            raw = tree[6][node0 + node]
+            e0 = edge0 + tree[FIRST_EDGE][node0 + node]
+            n = tree[NUM_EDGES][node0 + node]
+            raw = tree[RAW_VALUE][node0 + node]
             if node == ROOT:
-                wanted = schedule[tree[19][lane] + tree[17][lane]]
+                wanted = schedule[tree[PLANS][lane] + tree[SIMULATIONS][lane]]
                 edge = pick_root_edge(tree, e0, n, raw, wanted, settings, buffer)
             else:
                 edge = pick_inner_edge(tree, e0, n, raw, settings, buffer)
-            child = tree[13][edge]
+            child = tree[EDGE_CHILD][edge]
             if child == UNVISITED:
                 child = expand(tab, zob, tree, lane, node, edge, scratch)
-                if not tree[7][node0 + child]:
+                if not tree[OVER][node0 + child]:
                     return child
-            if tree[7][node0 + child]:
-                tree[17][lane] += 1
-                back_up(tree, child, tree[6][node0 + child], node0, edge0)
+            if tree[OVER][node0 + child]:
+                tree[SIMULATIONS][lane] += 1
+                back_up(tree, child, tree[RAW_VALUE][node0 + child], node0, edge0)
                 break
             node = child
     return FINISHED
@@ -278,29 +280,29 @@ def select_leaves(tab, zob, tree, lanes, schedule, settings, buffer, scratch, le
         How many leaves need the network, and the most legal actions of any.
     """
     words = np.int64(tab[layout.T_WORDS])
-    num_lanes = len(tree[15])
-    nodes_cap = len(tree[0]) // (num_lanes * words)
-    edges_cap = len(tree[8]) // num_lanes
+    num_lanes = len(tree[NUM_NODES])
+    nodes_cap = len(tree[ROWS]) // (num_lanes * words)
+    edges_cap = len(tree[EDGE_MOVE]) // num_lanes
     widest = 0
     for k in range(len(lanes)):
         lane = lanes[k]
-        if tree[21][lane] == NO_LEAF:
-            tree[21][lane] = select_leaf(tab, zob, tree, lane, schedule, settings, buffer, scratch)
-        if tree[21][lane] != FINISHED:
-            widest = max(widest, tree[5][lane * nodes_cap + tree[21][lane]])
+        if tree[LEAF][lane] == NO_LEAF:
+            tree[LEAF][lane] = select_leaf(tab, zob, tree, lane, schedule, settings, buffer, scratch)
+        if tree[LEAF][lane] != FINISHED:
+            widest = max(widest, tree[NUM_EDGES][lane * nodes_cap + tree[LEAF][lane]])
     count = 0
     for k in range(len(lanes)):
         lane = lanes[k]
-        leaf = tree[21][lane]
+        leaf = tree[LEAF][lane]
         if leaf == FINISHED:
             continue
         node = lane * nodes_cap + leaf
-        n = tree[5][node]
-        e0 = lane * edges_cap + tree[4][node]
+        n = tree[NUM_EDGES][node]
+        e0 = lane * edges_cap + tree[FIRST_EDGE][node]
         for i in range(words):
-            leaf_rows[count * words + i] = tree[0][node * words + i]
+            leaf_rows[count * words + i] = tree[ROWS][node * words + i]
         for i in range(n):
-            leaf_actions[count * widest + i] = np.int32((tree[8][e0 + i] >> U16) & HALF)
+            leaf_actions[count * widest + i] = np.int32((tree[EDGE_MOVE][e0 + i] >> U16) & HALF)
         for i in range(n, widest):
             leaf_actions[count * widest + i] = -1
         count += 1
@@ -316,37 +318,37 @@ def receive(tab, tree, lanes, logits, values):
         values: float32 [n], expected results of the players to move.
     """
     words = np.int64(tab[layout.T_WORDS])
-    num_lanes = len(tree[15])
-    nodes_cap = len(tree[0]) // (num_lanes * words)
-    edges_cap = len(tree[8]) // num_lanes
+    num_lanes = len(tree[NUM_NODES])
+    nodes_cap = len(tree[ROWS]) // (num_lanes * words)
+    edges_cap = len(tree[EDGE_MOVE]) // num_lanes
     k = 0
     for j in range(len(lanes)):
         lane = lanes[j]
-        leaf = tree[21][lane]
+        leaf = tree[LEAF][lane]
         if leaf == FINISHED:
             continue
         node0 = lane * nodes_cap
-        n = tree[5][node0 + leaf]
-        e0 = lane * edges_cap + tree[4][node0 + leaf]
+        n = tree[NUM_EDGES][node0 + leaf]
+        e0 = lane * edges_cap + tree[FIRST_EDGE][node0 + leaf]
         top = _LOWEST
         for i in range(n):
             top = max(top, logits[k, i])
         total = np.float32(0.0)
         for i in range(n):
-            tree[9][e0 + i] = logits[k, i] - top
-            tree[10][e0 + i] = np.exp(logits[k, i] - top)
-            total += tree[10][e0 + i]
-            tree[11][e0 + i] = 0
-            tree[12][e0 + i] = np.float32(0.0)
-            tree[13][e0 + i] = UNVISITED
+            tree[EDGE_LOGIT][e0 + i] = logits[k, i] - top
+            tree[EDGE_PRIOR][e0 + i] = np.exp(logits[k, i] - top)
+            total += tree[EDGE_PRIOR][e0 + i]
+            tree[EDGE_VISITS][e0 + i] = 0
+            tree[EDGE_VALUE][e0 + i] = np.float32(0.0)
+            tree[EDGE_CHILD][e0 + i] = UNVISITED
         for i in range(n):
-            tree[10][e0 + i] /= total
-        tree[6][node0 + leaf] = values[k]
-        tree[22][lane] += 1
+            tree[EDGE_PRIOR][e0 + i] /= total
+        tree[RAW_VALUE][node0 + leaf] = values[k]
+        tree[EVALUATIONS][lane] += 1
         if leaf != ROOT:
-            tree[17][lane] += 1
-            tree[23][lane] += back_up(tree, leaf, values[k], node0, lane * edges_cap)
-        tree[21][lane] = NO_LEAF
+            tree[SIMULATIONS][lane] += 1
+            tree[DEPTHS][lane] += back_up(tree, leaf, values[k], node0, lane * edges_cap)
+        tree[LEAF][lane] = NO_LEAF
         k += 1
 
 
@@ -360,20 +362,20 @@ def conclude(tree, lane, settings, policy):
 
     Returns:
         The index of the chosen root edge among the legal moves (most visits, ties by the Gumbel score), and the
-        root's value: the network's own and the searched ones, mixed as in completed Q-values.
+        root's value: the mean of the network's own and of every simulation's.
     """
-    num_lanes = len(tree[15])
-    node = lane * (len(tree[2]) // num_lanes)
-    e0 = lane * (len(tree[8]) // num_lanes) + tree[4][node]
-    n = tree[5][node]
-    total, most = weigh(tree, e0, n, tree[6][node], settings, policy)
+    num_lanes = len(tree[NUM_NODES])
+    node = lane * (len(tree[PARENT]) // num_lanes)
+    e0 = lane * (len(tree[EDGE_MOVE]) // num_lanes) + tree[FIRST_EDGE][node]
+    n = tree[NUM_EDGES][node]
+    total, most = weigh(tree, e0, n, tree[RAW_VALUE][node], settings, policy)
     best = 0
     best_score = _LOWEST
-    summed = tree[6][node]
+    summed = tree[RAW_VALUE][node]
     for i in range(n):
-        score = policy[i] + tree[14][e0 + i]
-        summed += tree[12][e0 + i]
-        if tree[11][e0 + i] == most and score > best_score:
+        score = policy[i] + tree[EDGE_GUMBEL][e0 + i]
+        summed += tree[EDGE_VALUE][e0 + i]
+        if tree[EDGE_VISITS][e0 + i] == most and score > best_score:
             best = i
             best_score = score
     improve(policy, n)

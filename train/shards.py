@@ -328,12 +328,16 @@ def _policy_fault(game: CompiledGame, record: GameRecord) -> str | None:
     if len(plies) == 0:
         return None
     legal, _ = envs.legal_actions(game, np.ascontiguousarray(record.states[plies]))
+    in_range = (record.policy_actions >= 0) & (record.policy_actions < game.num_actions)
+    actions = np.where(in_range, record.policy_actions, game.num_actions)
     is_legal = np.zeros((len(plies), game.num_actions + 1), dtype=bool)  # the last column takes the padding
     np.put_along_axis(is_legal, legal, True, axis=1)
     row = np.repeat(np.arange(len(plies)), counts[plies])
-    listed = is_legal[row, record.policy_actions] & (record.policy_actions >= 0)
+    listed = is_legal[row, actions] & in_range
     if not listed.all():
         return f"the policy of ply {plies[row[~listed][0]]} lists an illegal action"
+    if not (record.policy_probs >= 0).all():
+        return "a policy holds a probability below 0"
     totals = np.add.reduceat(record.policy_probs, record.policy_index[plies])
     off = np.flatnonzero(~(np.abs(totals - 1) <= POLICY_SUM_TOLERANCE))
     return f"the policy of ply {plies[off[0]]} sums to {totals[off[0]]:.4f}" if len(off) else None

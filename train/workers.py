@@ -163,6 +163,7 @@ class RayWorkers:
         self._ray = ray
         if address is None:
             ray.init(
+                address="local",
                 num_cpus=num_workers,
                 include_dashboard=False,
                 log_to_driver=False,

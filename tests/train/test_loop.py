@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 
+from envs import InvalidVariant, engine_for, load_variant
 from models.checkpoint import checkpoint_paths, load_checkpoint
 from train.config import ConfigError, from_document
 from train.loop import train
@@ -87,9 +88,24 @@ def test_a_second_trainer_on_a_run_is_refused(finished):
         held.close()
 
 
-def test_going_on_without_a_checkpoint_is_refused(tmp_path):
-    with pytest.raises(ConfigError, match="no checkpoint"):
-        run(tmp_path / "empty", resume=True)
+def test_a_run_killed_before_its_first_checkpoint_begins_again(tmp_path):
+    folder = RunFolder(tmp_path / "killed")
+    folder.begin(from_document(SMALL), load_variant("gardner"))
+    folder.close()
+    run(tmp_path / "killed", resume=True, iterations=1)
+    assert [int(path.name) for path in checkpoint_paths(tmp_path / "killed")] == [1, 0]
+
+
+def test_a_match_that_cannot_be_played_is_refused_before_any_work(tmp_path):
+    with pytest.raises(ValueError, match="distinct openings"):
+        run(tmp_path / "no", evaluation={"games": 8, "simulations": 4, "random_plies": 0})
+    assert not (tmp_path / "no" / "config.yaml").exists()
+
+
+def test_a_game_that_cannot_be_honoured_leaves_no_folder(tmp_path):
+    with pytest.raises(InvalidVariant):
+        run(tmp_path / "no", variant="gardnr")
+    assert not (tmp_path / "no").exists()
 
 
 def test_a_resumed_run_goes_on_where_it_stopped_and_sets_loose_games_aside(tmp_path):
@@ -102,15 +118,13 @@ def test_a_resumed_run_goes_on_where_it_stopped_and_sets_loose_games_aside(tmp_p
     assert summary.run_dir == folder
     assert after["iteration"] == 2
     assert after["counters"]["games"] > before["counters"]["games"]
-    assert (folder / "uncommitted" / "000001.npz").exists()
+    assert [path.name.endswith("-000001.npz") for path in (folder / "uncommitted").iterdir()] == [True]
     names = [shard["name"] for shard in after["shards"]]
     assert len(names) == len(set(names))
 
 
 def test_the_same_seed_makes_the_same_games_and_weights(tmp_path):
     first, second = (run(tmp_path / name, iterations=1).run_dir for name in ("a", "b"))
-    from envs import engine_for, load_variant
-
     game = engine_for(load_variant("gardner"))
     games = [read_shard(folder / "replay" / "000000.npz", game) for folder in (first, second)]
     assert [record.actions.tolist() for record in games[0]] == [record.actions.tolist() for record in games[1]]

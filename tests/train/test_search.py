@@ -5,6 +5,7 @@ import pytest
 
 from envs import VectorEnv, engine_for, load_variant
 from models.evaluator import UniformEvaluator
+from train import search_kernels
 from train.search import Search, SearchPlayer, SearchSettings, halving_visits
 
 MATE_IN_ONE = "6k1/5ppp/8/8/8/8/5PPP/R5K1 w - - 0 1"
@@ -46,12 +47,19 @@ def children_visits(search, slot):
     """Yield, for each expanded node but the root, its own visits and the sum of its children's."""
     tree = search._tree
     node0, edge0 = slot * search._num_nodes, slot * search._num_edges
-    for node in range(1, int(tree[15][slot])):
-        if tree[7][node0 + node] or node == tree[21][slot]:
+    for node in range(1, int(tree[search_kernels.NUM_NODES][slot])):
+        if tree[search_kernels.OVER][node0 + node] or node == tree[search_kernels.LEAF][slot]:
             continue
-        own = int(tree[11][edge0 + tree[3][node0 + node]])
-        first = edge0 + int(tree[4][node0 + node])
-        yield own, int(tree[11][first : first + int(tree[5][node0 + node])].sum())
+        own = int(tree[search_kernels.EDGE_VISITS][edge0 + tree[search_kernels.PARENT_EDGE][node0 + node]])
+        first = edge0 + int(tree[search_kernels.FIRST_EDGE][node0 + node])
+        yield (
+            own,
+            int(
+                tree[search_kernels.EDGE_VISITS][
+                    first : first + int(tree[search_kernels.NUM_EDGES][node0 + node])
+                ].sum()
+            ),
+        )
 
 
 @pytest.mark.parametrize(("considered", "simulations"), [(1, 7), (2, 9), (8, 16), (16, 16), (16, 64), (5, 33)])
@@ -103,9 +111,10 @@ def test_a_position_and_its_colour_flip_are_searched_alike():
     env.set_fen(0, white)
     env.set_fen(1, black)
     _, (first, second) = run_search(env, [0, 1], budgets=[48, 48], evaluator=TableEvaluator())
-    by_action = [dict(zip(r.legal_actions.tolist(), r.visit_counts.tolist(), strict=True)) for r in (first, second)]
-    assert sum(by_action[0].values()) == sum(by_action[1].values()) == 48
-    assert set(by_action[0]) == set(by_action[1])
+    counts = [dict(zip(r.legal_actions.tolist(), r.visit_counts.tolist(), strict=True)) for r in (first, second)]
+    assert counts[0] == counts[1]
+    assert sum(counts[0].values()) == 48
+    assert (first.action, first.value) == (second.action, second.value)
 
 
 def test_a_third_occurrence_on_the_path_is_a_draw_with_the_games_own_history():
@@ -122,8 +131,8 @@ def test_a_third_occurrence_on_the_path_is_a_draw_with_the_games_own_history():
         pass
     found = search.result(0)
     edge = found.legal_actions.tolist().index(drawing)
-    assert search._tree[12][edge] == 0
-    assert search._tree[11][edge] > 0
+    assert search._tree[search_kernels.EDGE_VALUE][edge] == 0
+    assert search._tree[search_kernels.EDGE_VISITS][edge] > 0
 
 
 class ConstantEvaluator:
@@ -140,7 +149,10 @@ def test_the_policy_target_is_the_softmax_of_logits_and_completed_q_values():
     search, results = run_search(env, range(4), budgets=[24] * 4, evaluator=TableEvaluator(), noise_seed=2)
     for slot, found in enumerate(results):
         edge0, count = slot * search._num_edges, len(found.legal_actions)
-        logits, sums = (search._tree[k][edge0 : edge0 + count].astype(np.float64) for k in (9, 12))
+        logits, sums = (
+            search._tree[k][edge0 : edge0 + count].astype(np.float64)
+            for k in (search_kernels.EDGE_LOGIT, search_kernels.EDGE_VALUE)
+        )
         visits = found.visit_counts
         prior = np.exp(logits) / np.exp(logits).sum()
         seen = visits > 0
