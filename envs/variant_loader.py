@@ -251,8 +251,8 @@ class _Builder:
         last = self.board.first_rank + self.board.ranks - 1
         starts = self._ranks(("pawns", "first_steps_from"), pawns.first_steps_from or [])
         promotions = self._ranks(("pawns", "promotes_on"), pawns.promotes_on or [last])
-        if (pawns.first_steps > 1) != bool(pawns.first_steps_from):
-            raise self.error(("pawns", "first_steps"), "more than one step and `first_steps_from` need each other")
+        if pawns.first_steps > 1 and not pawns.first_steps_from:
+            raise self.error(("pawns", "first_steps"), "more than one step needs `first_steps_from`")
         if pawns.first_steps_from and max(starts[WHITE]) >= min(promotions[WHITE]):
             raise self.error(("pawns", "first_steps_from"), "a pawn there has reached its promotion rank already")
         piece = self._type(pawns.piece, ("pawns", "piece"))

@@ -19,6 +19,7 @@ pieces:
   n: {name: lancer, moves: fRbFsDfA}
 pawns: {first_steps: 1, promotes_to: qrbn}
 castling: null
+start: rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w - - 0 1
 """
 
 

@@ -118,7 +118,9 @@ RULES_FAULTS: list[tuple[str, str, object, str]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("setting", "name", "fault", "what"), RULES_FAULTS, ids=lambda value: getattr(value, "__name__", str(value))[:30])
+@pytest.mark.parametrize(
+    ("setting", "name", "fault", "what"), RULES_FAULTS, ids=lambda value: getattr(value, "__name__", str(value))[:30]
+)
 def test_a_fault_in_the_rules_is_noticed(
     setting: str, name: str, fault: object, what: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -144,7 +146,9 @@ KERNEL_FAULTS: list[tuple[str, Callable[[CompiledGame], None], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("setting", "fault", "what"), KERNEL_FAULTS, ids=lambda value: getattr(value, "__name__", str(value))[:30])
+@pytest.mark.parametrize(
+    ("setting", "fault", "what"), KERNEL_FAULTS, ids=lambda value: getattr(value, "__name__", str(value))[:30]
+)
 def test_a_fault_in_the_tables_is_noticed(setting: str, fault: Callable[[CompiledGame], None], what: str) -> None:
     comparison = Comparison(by_name[setting], seed=3)
     game = comparison.game

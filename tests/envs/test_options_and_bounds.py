@@ -119,7 +119,6 @@ def test_two_files_of_one_name_are_two_games(tmp_path):
         ("start: rnbqk/ppppp/5/PPPPP/RNBQK w K - 0 1", "castling rights"),
         ("pieces: {p: {fires_through_own: true}}", "the pawn's moves are given"),
         ("pawns: {promotes_on: []}", "at least 1 item"),
-        ("pawns: {first_steps: 1, first_steps_from: [2]}", "need each other"),
         ("pawns: {first_steps: 2, first_steps_from: [5]}", "has reached its promotion rank"),
         ("castling: {king: e}", "expected kingside, queenside or both"),
         ("pieces: {r: {moves: W1000}}", "expected at most 15"),

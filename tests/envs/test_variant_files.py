@@ -296,10 +296,10 @@ def test_an_unknown_game_is_refused(name: str, reason: str) -> None:
 
 def test_an_unknown_option_is_refused_and_the_known_ones_are_named() -> None:
     with pytest.raises(
-        InvalidVariant, match=r"unknown option 'friendlyfire', the options of asylum are: friendly_fire"
+        InvalidVariant, match=r"unknown option 'friendlyfire', the options of this game are: friendly_fire"
     ):
         load_variant("asylum", {"friendlyfire": True})
-    with pytest.raises(InvalidVariant, match=r"the options of chess are: none"):
+    with pytest.raises(InvalidVariant, match=r"the options of this game are: none"):
         load_variant("chess", {"scepter": True})
 
 

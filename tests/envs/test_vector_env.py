@@ -134,12 +134,12 @@ WRONG_CALLS: list[tuple[Callable[[VectorEnv], object], str]] = [
     (lambda env: env.step(np.ones(3, bool)), r"actions: expected integers \[3\], got bool \[3\]"),
     (lambda env: env.reset([1, 0, 1]), r"mask: expected bool \[3\], got int64 \[3\]"),
     (lambda env: env.reset(np.ones(4, bool)), r"mask: expected bool \[3\], got bool \[4\]"),
-    (lambda env: env.observe(np.empty((3, 21, 8, 8))), r"out: expected C-contiguous float32 .*, got float64"),
-    (lambda env: env.observe(np.empty((3, 8, 8, 21), np.float32)), r"out: expected C-contiguous float32"),
+    (lambda env: env.observe(np.empty((3, 21, 8, 8))), r"out: expected writable C-contiguous float32 .*, got float64"),
+    (lambda env: env.observe(np.empty((3, 8, 8, 21), np.float32)), r"out: expected writable C-contiguous float32"),
     (lambda env: VectorEnv("chess", 0), "num_envs: expected at least 1, got 0"),
     (lambda env: VectorEnv("chess", 1, max_plies=0), "max_plies: expected at least 1 or None, got 0"),
     (
-        lambda env: VectorEnv(env.variant, 1, options={}),
+        lambda env: VectorEnv(env.variant, 1, options={"x": True}),
         "options: a resolved variant has its options applied",
     ),
 ]

@@ -72,7 +72,7 @@ def test_a_file_by_path_is_checked_like_a_built_in_game(tmp_path: Path) -> None:
     ("name: X\nextends: chess\n\npawns: {first_steps: 99}\n", "mine.yaml:4: pawns.first_steps:"),
     ("name: X\nextends: chess\ndrops: true\n", "mine.yaml:3: drops: pieces in hand are not supported"),
     ("name: X\nname: Y\n", "mine.yaml:2"),
-    ("name: X\nextends: chess\ncastling: null\n", "mine: start: castling rights: 'K', but"),
+    ("name: X\nextends: chess\ncastling: null\n", "start: castling rights: 'K', but"),
 ])  # fmt: skip
 def test_a_game_that_cannot_be_played_is_refused_with_its_place(tmp_path: Path, text: str, message: str) -> None:
     file = tmp_path / "mine.yaml"

@@ -62,7 +62,7 @@ def test_a_file_works_as_a_name_does(tmp_path: Path) -> None:
 @pytest.mark.parametrize("words, code, message", [
     (("ches", "1"), 2, "did you mean 'chess'"),
     (("chess", "1", "--option", "scepter"), 2, "unknown option 'scepter'"),
-    (("chess", "1", "--fen", "8/8 w - - 0 1"), 1, "expected 8 rows"),
+    (("chess", "1", "--fen", "8/8 w - - 0 1"), 2, "expected 8 rows"),
     (("chess", "x"), 2, "depth"),
     (("chess",), 2, "depth"),
     (("chess", "-1"), 2, "No such option"),
