@@ -79,12 +79,14 @@ test-slow: $(STAMP)
 	@echo "[test-slow] the tests marked slow: this can take hours"
 	$(PY) -m pytest -m slow $(ARGS)
 
-# The kernels are measured by the tests marked nojit, with the compiler off; the rest of envs/ by its whole suite.
+# The kernels are measured by the tests marked nojit, with the compiler off; the rest of envs/ by its suite without the
+# long comparisons, which take ten times as long when every line is traced.
 # Unsigned arithmetic wraps on purpose there, which only interpreted NumPy warns about.
 coverage: $(STAMP)
 	@rm -f .coverage
 	@echo "[coverage] envs/ as compiled"
-	$(PY) -m pytest tests/envs -q --cov --cov-report= $(ARGS)
+	$(PY) -m pytest tests/envs tests/scripts -q -n $(JOBS) --dist loadfile --cov --cov-report= \
+	    -k "not played_to_the_end and not python_chess and not fairy_stockfish" $(ARGS)
 	@echo "[coverage] envs/ interpreted: the tests marked nojit"
 	NUMBA_DISABLE_JIT=1 $(PY) -m pytest tests/envs -q -m nojit -W default --cov --cov-append --cov-report=
 	$(PY) -m coverage report --fail-under=95

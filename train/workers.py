@@ -1,8 +1,9 @@
 """Where self-play runs: in this process, or in Ray actors; the same class does the work in both.
 
 A worker owns its games, its search and its network; between calls only weights go in and finished games come out.
-Ray is imported here alone. A local Ray is started with token authentication, on the loopback address, without a
-dashboard; source: https://docs.ray.io/en/latest/ray-security/token-auth.html.
+Ray is imported here alone. A local Ray is started with token authentication and without a dashboard; its processes
+still listen on every interface, and refuse who lacks the token.
+Source: https://docs.ray.io/en/latest/ray-security/token-auth.html.
 """
 
 from __future__ import annotations
