@@ -50,6 +50,8 @@ def _resolve(
         return read_config(run_dir), run_dir
     if config is None:
         raise ConfigError("expected a config file, such as configs/quick.yaml")
+    if not config.is_file():
+        raise ConfigError(f"{config}: no such file; the presets are in configs/")
     cfg = load_config(config, overrides)
     return cfg, run_dir or default_run_dir(cfg)
 

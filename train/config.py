@@ -298,7 +298,7 @@ def _table_rows(section: type[Section], path: tuple[str, ...]) -> list[str]:
 
 
 def _apply_override(document: dict[str, Any], lines: Lines, override: str) -> None:
-    """Set one `a.b=c` in `document` (mutated); its path gets line 0 in `lines` (mutated)."""
+    """Set one `a.b=c` in `document` (mutated); what it adds gets line 0 in `lines` (mutated)."""
     key, equals, text = override.partition("=")
     path = tuple(key.split("."))
     if not equals or not all(path):
@@ -309,6 +309,8 @@ def _apply_override(document: dict[str, Any], lines: Lines, override: str) -> No
         raise ConfigError(f"--set {override}: {error.reason}") from None
     section = document
     for depth, name in enumerate(path[:-1], start=1):
+        if name not in section:
+            lines[path[:depth]] = 0
         section = section.setdefault(name, {})
         if not isinstance(section, dict):
             prefix = ".".join(path[:depth])

@@ -151,3 +151,18 @@ def test_the_table_explains_every_key() -> None:
 @pytest.mark.parametrize("preset", PRESETS, ids=lambda path: path.stem)
 def test_every_preset_loads(preset: Path) -> None:
     load_config(preset)
+
+
+def test_an_unknown_section_from_the_command_line_is_blamed_on_it(tmp_path):
+    path = tmp_path / "c.yaml"
+    path.write_text("variant: chess\n")
+    with pytest.raises(ConfigError, match=r"^--set: searchh: unknown key, did you mean 'search'"):
+        load_config(path, ["searchh.x=3"])
+
+
+@pytest.mark.parametrize("name", ["08", "1e3", "true", "007x", "plain", "null"])
+def test_every_name_is_read_back_from_the_resolved_config(tmp_path, name):
+    config = from_document({"variant": "chess", "name": name})
+    path = tmp_path / "c.yaml"
+    path.write_text(config.to_yaml())
+    assert load_config(path) == config

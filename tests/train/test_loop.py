@@ -124,7 +124,7 @@ def test_a_resumed_run_goes_on_where_it_stopped_and_sets_loose_games_aside(tmp_p
 
 
 def test_the_same_seed_makes_the_same_games_and_weights(tmp_path):
-    first, second = (run(tmp_path / name, iterations=1).run_dir for name in ("a", "b"))
+    first, second = (run(tmp_path / name, iterations=1).run_dir for name in ("a", "20261130"))
     game = engine_for(load_variant("gardner"))
     games = [read_shard(folder / "replay" / "000000.npz", game) for folder in (first, second)]
     assert [record.actions.tolist() for record in games[0]] == [record.actions.tolist() for record in games[1]]
