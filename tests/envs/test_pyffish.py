@@ -19,6 +19,7 @@ import pyffish
 import pytest
 
 from envs import Position, load_variant, rules, rules_fen
+from envs.notation import MAX_HALFMOVE_CLOCK
 from envs.variant import Variant
 from tests.envs.random_games import Temper, pick_move, starts
 from tests.envs.rules_position import RulesPosition
@@ -138,7 +139,7 @@ def play(
             compare(variant, variant.name, position, fen)
             seen["positions"] += 1
             moves = rules.legal_moves(variant, state)
-            if not moves:
+            if not moves or state.halfmove_clock >= MAX_HALFMOVE_CLOCK:  # a drawn game's clock counts no further
                 break
             move = pick_move(variant, rng, temper, state=state, moves=moves, last=None)
             seen[move.kind.value] += 1
