@@ -20,7 +20,7 @@ from envs.jit import njit
 U = np.uint64
 U32 = np.uint32
 U0, U1, U2, U3, U4, U5, U6, U7, U8 = (U(i) for i in range(9))
-U15, U16, U24, U28, U32_, U36, U48 = U(15), U(16), U(24), U(28), U(32), U(36), U(48)
+U15, U16, U28, U32_, U36, U48 = U(15), U(16), U(28), U(32), U(36), U(48)
 BYTE, HALF = U(0xFF), U(0xFFFF)
 ENTRY_MASK = U(0xFFFFFF)
 
@@ -634,16 +634,24 @@ def add_en_passant(tab, zob, s8, s64, w, start, to):
     forward = U(tab[H_FORWARD]) + (capturer ^ U1) * size
     square = U(tab[forward + start]) - U1
     while square != to:
-        if en_passant_legal(tab, s8, w, square, to):
-            slot = U(s8[head + O_EP_COUNT])
-            s8[head + O_EP_COUNT] = slot + U1
-            while slot and s8[head + O_EP + slot - U1] > square:
-                s8[head + O_EP + slot] = s8[head + O_EP + slot - U1]
-                slot -= U1
-            s8[head + O_EP + slot] = square
-            s8[head + O_EP_VICTIM] = to
-            s64[w] ^= zob[NUM_CODES * size + U16 + square]
+        offer_en_passant(tab, zob, s8, s64, w, square, to)
         square = U(tab[forward + square]) - U1
+
+
+@njit
+def offer_en_passant(tab, zob, s8, s64, w, square, victim):
+    """Record a square on which the pawn on `victim` can be captured en passant, if the capture is legal."""
+    if not en_passant_legal(tab, s8, w, square, victim):
+        return
+    head = w * U8
+    slot = U(s8[head + O_EP_COUNT])
+    s8[head + O_EP_COUNT] = slot + U1
+    while slot and s8[head + O_EP + slot - U1] > square:
+        s8[head + O_EP + slot] = s8[head + O_EP + slot - U1]
+        slot -= U1
+    s8[head + O_EP + slot] = square
+    s8[head + O_EP_VICTIM] = victim
+    s64[w] ^= zob[NUM_CODES * U(tab[H_SQUARES]) + U16 + square]
 
 
 @njit
@@ -694,22 +702,16 @@ def set_up(tab, zob, s8, s64, w, passed, num_passed, victim):
         key ^= zob[(NUM_CODES + U1) * size + U16]
     s8[head + O_EP_COUNT] = 0
     s64[w + U3] = U0
+    s64[w] = key
     i = U0
     while i < U(num_passed):
-        square = U(passed[i])
-        if en_passant_legal(tab, s8, w, square, U(victim)):
-            count = U(s8[head + O_EP_COUNT])
-            s8[head + O_EP + count] = square
-            s8[head + O_EP_COUNT] = count + U1
-            s8[head + O_EP_VICTIM] = U(victim)
-            key ^= zob[NUM_CODES * size + U16 + square]
+        offer_en_passant(tab, zob, s8, s64, w, U(passed[i]), U(victim))
         i += U1
     other = side ^ U1
     royal = U(s8[head + O_ROYALS + other])
     s8[head + O_STATUS] = 0
     if tab[H_GOALS] and (U(tab[U(tab[H_GOAL]) + other * size + royal]) >> U(tab[H_ROYAL])) & U1:
         s8[head + O_STATUS] = SCEPTER
-    s64[w] = key
 
 
 @njit

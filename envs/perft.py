@@ -6,7 +6,7 @@ import numpy as np
 
 from envs import kernels
 from envs.position import Position
-from envs.rows import read_fen, thread_scratch
+from envs.rows import board_of, read_fen, thread_scratch
 from envs.tables import CompiledGame
 
 
@@ -29,7 +29,7 @@ def perft(game: CompiledGame, depth: int, fen: str | None = None) -> int:
         return 1
     rows = np.zeros((depth, game.state_words), np.uint64)
     rows[0] = row
-    bound = game.legal_bound(row.view(np.uint8)[32:])
+    bound = game.legal_bound(board_of(game, row))
     moves = np.zeros(depth * bound, np.uint64)
     return int(
         kernels.perft(
