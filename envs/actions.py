@@ -24,7 +24,6 @@ from envs.variant_loader import variant_from_document
 
 ENCODING_VERSION = 1
 NO_PROMOTION = -1
-PAWN_CAPTURE_STEPS = ((-1, 1), (1, 1))
 
 MoveTriple = tuple[int, int, int]
 
@@ -91,37 +90,54 @@ def ray_squares(variant: Variant, square: int, ray: Ray, side: int) -> list[int]
     return found
 
 
+def _own_ranks(variant: Variant, side: int) -> list[int]:
+    """List the promotion ranks as the side itself counts them, 0 for the nearest."""
+    assert variant.pawns is not None
+    return [_own_y(variant, y, side) for y in variant.pawns.promotion_ranks[side]]
+
+
+def _own_y(variant: Variant, y: int, side: int) -> int:
+    return y if side == WHITE else variant.board.ranks - 1 - y
+
+
+def pawn_promotes_on(variant: Variant, square: int, side: int) -> tuple[bool, bool]:
+    """Return whether a pawn that lands on a square may promote there, and whether it may stay a pawn."""
+    assert variant.pawns is not None
+    y, ranks = _own_y(variant, variant.board.squares[square][1], side), _own_ranks(variant, side)
+    if variant.pawns.must_promote:
+        return y >= min(ranks), y < min(ranks)
+    steps = variant.pawns.quiet + variant.pawns.captures
+    goes_on = any(ray_squares(variant, square, Ray(step, 1), side) for step in steps)
+    return y in ranks, y not in ranks or goes_on
+
+
 def pawn_lives_on(variant: Variant, square: int, side: int) -> bool:
-    """Return whether a pawn of `side` may stand on a square: before its promotion ranks, as it sees them."""
-    assert variant.pawns is not None
-    y = variant.board.squares[square][1]
-    ranks = variant.pawns.promotion_ranks[side]
-    return y < min(ranks) if side == WHITE else y > max(ranks)
+    """Return whether a pawn of `side` may stand on a square."""
+    return pawn_promotes_on(variant, square, side)[1]
 
 
-def pawn_steps(variant: Variant, square: int, side: int) -> list[int]:
-    """List the squares that a pawn may step to on an empty board, nearest first, ending at a promotion rank."""
-    assert variant.pawns is not None
+def pawn_steps(variant: Variant, square: int, side: int) -> list[list[int]]:
+    """List, for each quiet step, the squares that a pawn may reach by it on an empty board, nearest first."""
+    pawns = variant.pawns
+    assert pawns is not None
     if not pawn_lives_on(variant, square, side):
         return []
-    y = variant.board.squares[square][1]
-    reach = variant.pawns.first_steps if y in variant.pawns.start_ranks[side] else 1
-    steps = ray_squares(variant, square, Ray((0, 1), reach), side)
-    promotes = [variant.board.squares[s][1] in variant.pawns.promotion_ranks[side] for s in steps]
-    return steps[: promotes.index(True) + 1] if True in promotes else steps
+    is_start = variant.board.squares[square][1] in pawns.start_ranks[side]
+    found = []
+    for step in pawns.quiet:
+        reach = pawns.first_steps if is_start and step in pawns.forward else 1
+        squares = ray_squares(variant, square, Ray(step, reach), side)
+        ends = [number for number, to in enumerate(squares) if pawn_promotes_on(variant, to, side)[0]]
+        found.append(squares[: ends[0] + 1] if ends else squares)
+    return found
 
 
 def pawn_captures(variant: Variant, square: int, side: int) -> list[int]:
     """List the squares that a pawn attacks."""
+    assert variant.pawns is not None
     if not pawn_lives_on(variant, square, side):
         return []
-    return [s for step in PAWN_CAPTURE_STEPS for s in ray_squares(variant, square, Ray(step, 1), side)]
-
-
-def promotes_on(variant: Variant, square: int, side: int) -> bool:
-    """Return whether a pawn of `side` that arrives on a square promotes."""
-    assert variant.pawns is not None
-    return variant.board.squares[square][1] in variant.pawns.promotion_ranks[side]
+    return [to for step in variant.pawns.captures for to in ray_squares(variant, square, Ray(step, 1), side)]
 
 
 def encode_actions(variant: Variant) -> ActionEncoding:
@@ -178,10 +194,13 @@ def _moves_from(variant: Variant, start: int, side: int) -> Iterator[tuple[int, 
         for ray in piece.rays:
             for to in ray_squares(variant, start, ray, side):
                 yield to, NO_PROMOTION
-    if variant.pawns is not None:
-        for to in pawn_steps(variant, start, side) + pawn_captures(variant, start, side):
-            if promotes_on(variant, to, side):
-                for target in variant.pawns.promotes_to:
-                    yield to, target
-            else:
-                yield to, NO_PROMOTION
+    if variant.pawns is None:
+        return
+    steps = [to for squares in pawn_steps(variant, start, side) for to in squares]
+    for to in steps + pawn_captures(variant, start, side):
+        promotes, stays = pawn_promotes_on(variant, to, side)
+        if stays:
+            yield to, NO_PROMOTION
+        if promotes:
+            for target in variant.pawns.promotes_to[side]:
+                yield to, target

@@ -12,10 +12,10 @@ from envs.variant import WHITE, Variant
 class AttackRecord:
     """What pieces of `side` may capture on `square`, seen outward from the square.
 
-    Words: `n`, n leaps `from | types << 8`; `n`, n overruns of two words `from | types << 8` and the landing square,
-    which must not hold a piece of `side`; `n` plain lines, each its length and words `square | types << 8`; `n` lines
-    of two words a step, the second `types that fire through an enemy | types that fire through a friend << 16`.
-    Types are bit masks, bit t + 1 for type t.
+    Words: `n`, n leaps `from | types << 8`; `n`, n overruns of two words `from | types << 8` and `landing | types that
+    may land on their own side << 8`, the others need a landing square without a piece of `side`; `n` plain lines, each
+    its length and words `square | types << 8`; `n` lines of two words a step, the second `types that fire through an
+    enemy | types that fire through a friend << 16`. Types are bit masks, bit t + 1 for type t.
     """
 
     def __init__(self, variant: Variant, side: int, square: int) -> None:
@@ -32,7 +32,7 @@ class AttackRecord:
         words = [len(self.leaps), *(start | mask << 8 for start, mask in sorted(self.leaps.items()))]
         words.append(len(self.overruns))
         for (start, landing), mask in sorted(self.overruns.items()):
-            words += [start | mask << 8, landing]
+            words += [start | mask << 8, landing | (mask & self._captures_own()) << 8]
         plain = [line for line in self.lines.values() if not any(step[2] or step[3] for step in line)]
         firing = [line for line in self.lines.values() if any(step[2] or step[3] for step in line)]
         words.append(len(plain))
@@ -44,6 +44,9 @@ class AttackRecord:
             for square, direct, through_enemy, through_own in line:
                 words += [square | direct << 8, through_enemy | through_own << 16]
         return words
+
+    def _captures_own(self) -> int:
+        return sum(1 << (number + 1) for number, piece in enumerate(self.variant.piece_types) if piece.captures_own)
 
     def _outward(self, ray: Ray) -> list[int]:
         back = Ray((-ray.step[0], -ray.step[1]), ray.reach)

@@ -27,22 +27,39 @@ COMPOUNDS: dict[str, tuple[tuple[str, int], ...]] = {
     "Q": (("W", UNLIMITED), ("F", UNLIMITED)),
 }
 UNSUPPORTED_MODIFIERS = {
-    "p": "hoppers (p) are not supported; the nearest supported form is an unblockable leap",
+    "p": "hoppers (p) are not supported; the nearest supported form is an unblockable leap, or `fires_through`",
     "g": "grasshoppers (g) are not supported; the nearest supported form is an unblockable leap",
     "n": "lame moves (n) are not supported; the nearest supported form is a ranged slide such as W2",
     "j": "jumping modifiers (j) are not supported; the nearest supported form is a leap such as D",
-    "i": "first-move-only moves (i) are not supported on pieces; pawns have `first_steps`",
+    "i": "first-move-only moves (i) are not supported on pieces; the nearest supported form is `pawns.first_steps`",
     "e": "en passant modifiers (e) are not supported on pieces; pawns capture en passant by themselves",
-    "o": "boards that wrap round (o) are not supported",
+    "o": "boards that wrap round (o) are not supported; the nearest supported form is a flat board with holes",
     "z": "bent riders (z) are not supported; the nearest supported form is a straight rider such as FF",
     "q": "bent riders (q) are not supported; the nearest supported form is a straight rider such as FF",
-    "a": "moves of several legs (a) are not supported; `overruns` captures on the square jumped over",
+    "a": "moves of several legs (a) are not supported; the nearest supported form is `overruns`, which also captures "
+    "on the square jumped over",
     "t": "bent sliders (t) are not supported; the nearest supported form is a straight slide",
     "y": "bent sliders (y) are not supported; the nearest supported form is a straight slide",
-    "d": "moves that capture own pieces (d) are not supported in notation; see `fires_through_own`",
-    "u": "unloading moves (u) are not supported",
-    "x": "moves that lend powers (x) are not supported",
+    "d": "moves that capture own pieces (d) are not supported in notation; the key `captures_own` allows them",
+    "u": "unloading moves (u) are not supported; the nearest supported form is `castling`, which moves two pieces",
+    "x": "moves that lend powers (x) are not supported; the nearest supported form is promotion of the pawn",
 }
+UNSUPPORTED_ATOMS = {
+    "O": "castling (O) is not written as a move of a piece; it has the key `castling`",
+    "U": "universal leaps (U), teleports, are not supported; the nearest supported form is a far leap such as Z, or a "
+    "rider such as NN",
+}
+UNSUPPORTED_SIGNS = {
+    "[": "moves of several legs ([...]) are not supported; the nearest supported form is a straight slide together "
+    "with a leap, such as BC",
+    "(": "bent and chained moves (in parentheses) are not supported; the nearest supported form is a straight slide "
+    "together with a leap, such as BC",
+    "@": "drops (@) are not supported; a piece only moves on the board",
+    "-": "moves of several legs (-) are not supported; the nearest supported form is a straight slide together with a "
+    "leap, such as BC",
+    "?": "conditions (?) are not supported; the nearest supported form is a move with m or c",
+}
+SHOWN_LENGTH = 60
 _TOKEN = re.compile(r"([a-z]*)([A-Z])(?:\2)?(\d*)")
 
 
@@ -87,9 +104,7 @@ def parse_betza(text: str) -> tuple[Ray, ...]:
     while position < len(text):
         match = _TOKEN.match(text, position)
         if match is None:
-            raise ValueError(
-                f"expected modifiers and an atom at character {position + 1} of {text!r}, got {text[position:]!r}"
-            )
+            raise _unreadable(text, position)
         modifiers, letter, digits = match.groups()
         doubled = match.group(0)[len(modifiers) :].startswith(letter * 2)
         rays.extend(_token_rays(text, modifiers, letter, doubled, digits))
@@ -97,16 +112,32 @@ def parse_betza(text: str) -> tuple[Ray, ...]:
     return tuple(dict.fromkeys(rays))
 
 
+def _unreadable(text: str, position: int) -> ValueError:
+    """Say what stands where modifiers and an atom should: a sign of another dialect, an unknown letter, or an end."""
+    rest = text[position:]
+    reason = UNSUPPORTED_SIGNS.get(rest.lstrip("abcdefghijklmnopqrstuvwxyz")[:1])
+    return ValueError(
+        f"expected modifiers and an atom at character {position + 1} of {_shown(text)}, got {_shown(rest)}"
+        f"{': ' + reason if reason else ''}"
+    )
+
+
+def _shown(text: str) -> str:
+    return repr(text if len(text) <= SHOWN_LENGTH else text[:SHOWN_LENGTH] + "...")
+
+
 def _token_rays(text: str, modifiers: str, letter: str, doubled: bool, digits: str) -> list[Ray]:
+    if letter in UNSUPPORTED_ATOMS:
+        raise ValueError(f"{_shown(text)}: {UNSUPPORTED_ATOMS[letter]}")
     if letter not in ATOM_LEGS and letter not in COMPOUNDS:
         known = " ".join([*ATOM_LEGS, *COMPOUNDS])
-        raise ValueError(f"unknown atom {letter!r} in {text!r}, expected one of {known}")
+        raise ValueError(f"unknown atom {letter!r} in {_shown(text)}, expected one of {known}")
     if doubled and digits:
-        raise ValueError(f"{letter * 2}{digits} in {text!r} has both a doubled atom and a range")
+        raise ValueError(f"{letter * 2}{digits[:9]} in {_shown(text)} has both a doubled atom and a range")
     if doubled and letter in COMPOUNDS:
-        raise ValueError(f"{letter * 2} in {text!r}: only single atoms are doubled into riders")
+        raise ValueError(f"{letter * 2} in {_shown(text)}: only single atoms are doubled into riders")
     if digits and int(digits[:3]) > LONGEST_RANGE:
-        raise ValueError(f"range {digits[:9]} in {text!r}, expected at most {LONGEST_RANGE}, or 0 without limit")
+        raise ValueError(f"range {digits[:9]} in {_shown(text)}, expected at most {LONGEST_RANGE}, or 0 without limit")
     quiet, capture, directions = _split_modifiers(text, modifiers)
     rays = []
     for atom, default_reach in COMPOUNDS.get(letter, ((letter, 1),)):
@@ -125,9 +156,9 @@ def _split_modifiers(text: str, modifiers: str) -> tuple[bool, bool, str]:
         elif letter in "fblrsvh":
             directions += letter
         elif letter in UNSUPPORTED_MODIFIERS:
-            raise ValueError(f"{text!r}: {UNSUPPORTED_MODIFIERS[letter]}")
+            raise ValueError(f"{_shown(text)}: {UNSUPPORTED_MODIFIERS[letter]}")
         else:
-            raise ValueError(f"unknown modifier {letter!r} in {text!r}, expected some of m c f b l r s v h")
+            raise ValueError(f"unknown modifier {letter!r} in {_shown(text)}, expected some of m c f b l r s v h")
     return "m" in modes or not modes, "c" in modes or not modes, directions
 
 
@@ -149,7 +180,7 @@ def _atom_steps(text: str, atom: str, directions: str) -> list[Step]:
     else:
         chosen = _oblique(directions)
     if chosen is None:
-        raise ValueError(f"directions {directions!r} mean nothing on atom {atom} in {text!r}")
+        raise ValueError(f"directions {_shown(directions)} mean nothing on atom {atom} in {_shown(text)}")
     return [step for step in steps if _sector(step) in chosen]
 
 

@@ -25,20 +25,19 @@ BYTE, HALF = U(0xFF), U(0xFFFF)
 ENTRY_MASK = U(0xFFFFFF)
 
 H_SQUARES, H_WORDS, H_ROYAL, H_PAWN = (
-    U(layout.T_SQUARES),
-    U(layout.T_WORDS),
-    U(layout.T_ROYAL),
-    U(layout.T_PAWN),
-)
+    U(layout.T_SQUARES), U(layout.T_WORDS), U(layout.T_ROYAL), U(layout.T_PAWN))  # fmt: skip
+H_PAWN_RETURNS, H_FORWARD_STEPS = U(layout.T_PAWN_RETURNS), U(layout.T_FORWARD_STEPS)
 H_BARE_DRAW, H_GOALS, H_DEDUPE = U(layout.T_BARE_DRAW), U(layout.T_GOALS), U(layout.T_DEDUPE)
+H_EXTINCT, H_EXTINCT_RESULT, H_STALEMATE = U(layout.T_EXTINCT), U(layout.T_EXTINCT_RESULT), U(layout.T_STALEMATE)
+H_REPETITIONS, H_REPETITION_RESULT = U(layout.T_REPETITIONS), U(layout.T_REPETITION_RESULT)
+H_MOVE_LIMIT, H_CLOCK_LIMIT = U(layout.T_MOVE_LIMIT), U(layout.T_CLOCK_LIMIT)
 H_TYPES, H_PLANES, H_CELLS = U(layout.T_TYPES), U(layout.T_PLANES), U(layout.T_CELLS)
 H_COLOUR_PLANE, H_MOVES, H_ATTACKS = U(layout.T_COLOUR_PLANE), U(layout.T_MOVES), U(layout.T_ATTACKS)
 H_CASTLING, H_KEEP, H_PAWN_FROM = U(layout.T_CASTLING), U(layout.T_KEEP), U(layout.T_PAWN_FROM)
 H_FORWARD, H_GOAL, H_CELL = U(layout.T_FORWARD), U(layout.T_GOAL), U(layout.T_CELL)
 
 C_KING_FROM, C_KING_TO, C_PARTNER_FROM = U(layout.C_KING_FROM), U(layout.C_KING_TO), U(layout.C_PARTNER_FROM)
-C_PARTNER_TO, C_PARTNER, C_ACTION = U(layout.C_PARTNER_TO), U(layout.C_PARTNER), U(layout.C_ACTION)
-C_LISTS = U(layout.C_LISTS)
+C_PARTNER_TO, C_ACTION, C_LISTS = U(layout.C_PARTNER_TO), U(layout.C_ACTION), U(layout.C_LISTS)
 
 LEAP, SLIDE, RAY, FIRE, FIRE_OWN = (
     U(layout.LEAP),
@@ -48,7 +47,8 @@ LEAP, SLIDE, RAY, FIRE, FIRE_OWN = (
     U(layout.FIRE_OWN),
 )
 OVERRUN, PAWN_STEP, PAWN_CAPTURE = U(layout.OVERRUN), U(layout.PAWN_STEP), U(layout.PAWN_CAPTURE)
-E_QUIET, E_CAPTURE, E_MULTI = U(layout.ENTRY_QUIET), U(layout.ENTRY_CAPTURE), U(layout.ENTRY_MULTI)
+E_QUIET, E_CAPTURE, E_MULTI, E_OWN = (
+    U(layout.ENTRY_QUIET), U(layout.ENTRY_CAPTURE), U(layout.ENTRY_MULTI), U(layout.ENTRY_OWN))  # fmt: skip
 
 O_TO_PLAY, O_CASTLING, O_EP_COUNT, O_EP_VICTIM = (
     U(layout.TO_PLAY), U(layout.CASTLING), U(layout.EP_COUNT), U(layout.EP_VICTIM))  # fmt: skip
@@ -63,10 +63,17 @@ CASTLE_BIT, MULTI_BIT, EXTRA_BIT = (
 
 LOW_NIBBLES, COLOUR_BITS = U(0x0F0F0F0F0F0F0F0F), U(0x1010101010101010)
 BYTE_NUMBERS = U(0x0001020304050607)
-CLOCK_LIMIT = U(layout.CLOCK_LIMIT)
-HISTORY = U(layout.HISTORY_LENGTH)
+REVERSIBLE_SHIFT, MOST_REVERSIBLE = U(8 * (layout.REVERSIBLE - 24)), U(layout.LONGEST_HISTORY - 1)
+NO_ROYAL = U(layout.MAX_SQUARES)
+"""The square of a royal that there is none of; nothing attacks it."""
 
-CHECKMATE, STALEMATE, REPETITION, FIFTY_MOVES, BARE_KINGS, SCEPTER = (U(i) for i in range(1, 7))
+CHECKMATE, STALEMATE, REPETITION, FIFTY_MOVES, BARE_KINGS, SCEPTER, GOAL, EXTINCTION = (U(i) for i in range(1, 9))
+LOSS = U(layout.RESULTS["loss"])
+SWAPPED = U(layout.RESULTS["loss"] + layout.RESULTS["win"])
+"""A result but a draw, taken from this, is the other side's."""
+ALL_KINDS = U(0xFFFE)
+LOST = LOSS << U4
+"""In a verdict: the player to move has lost."""
 
 # Scratch: a stamp, then the stamps of sensitive squares and of squares that answer a check.
 SCRATCH_SENSITIVE, SCRATCH_ANSWER = U(8), U(8 + layout.MAX_SQUARES)
@@ -90,9 +97,11 @@ def attacked(tab, s8, b, square, by):
     p += U1
     while p < end:
         word = U(tab[p])
-        if ((word >> U8) >> (U(s8[b + (word & BYTE)]) ^ flip)) & U1:
-            landing = U(s8[b + U(tab[p + U1])])
-            if landing == U0 or landing >> U4 != by:
+        rel = U(s8[b + (word & BYTE)]) ^ flip
+        if ((word >> U8) >> rel) & U1:
+            word = U(tab[p + U1])
+            code = U(s8[b + (word & BYTE)])
+            if code == U0 or code >> U4 != by or (((word >> U8) >> rel) & U1 and code != U(tab[H_ROYAL + by])):
                 return True
         p += U2
     lines = U(tab[p])
@@ -112,7 +121,7 @@ def attacked(tab, s8, b, square, by):
         lines -= U1
     lines = U(tab[p])
     p += U1
-    royal = U(tab[H_ROYAL])
+    royal = U(tab[H_ROYAL + by])
     while lines > U0:
         end = p + U1 + U2 * U(tab[p])
         p += U1
@@ -128,7 +137,7 @@ def attacked(tab, s8, b, square, by):
                         return True
                     blocked = True
                     shift = U16 if rel < U16 else U0
-                    if rel == royal:
+                    if code == royal:
                         break
                 else:
                     if rel < U16 and ((U(tab[p + U1]) >> shift) & HALF) >> rel & U1:
@@ -155,6 +164,8 @@ def survey(tab, s8, b, king, by, scratch):
         scratch[:] = U32(0)
     scratch[0] += U32(1)
     stamp = scratch[0]
+    if king == NO_ROYAL:
+        return False
     flip = by << U4
     check = False
     p = U(tab[U(tab[H_ATTACKS]) + by * U(tab[H_SQUARES]) + king])
@@ -170,10 +181,13 @@ def survey(tab, s8, b, king, by, scratch):
     p += U1
     while p < end:
         word = U(tab[p])
-        if ((word >> U8) >> (U(s8[b + (word & BYTE)]) ^ flip)) & U1:
-            landing = U(tab[p + U1])
+        rel = U(s8[b + (word & BYTE)]) ^ flip
+        if ((word >> U8) >> rel) & U1:
+            onto = U(tab[p + U1])
+            landing = onto & BYTE
             code = U(s8[b + landing])
-            if code != U0 and code >> U4 == by:
+            own = code != U0 and code >> U4 == by
+            if own and (not ((onto >> U8) >> rel) & U1 or code == U(tab[H_ROYAL + by])):
                 scratch[SCRATCH_SENSITIVE + landing] = stamp
             elif not check:
                 check = True
@@ -210,7 +224,7 @@ def survey(tab, s8, b, king, by, scratch):
         lines -= U1
     lines = U(tab[p])
     p += U1
-    royal = U(tab[H_ROYAL])
+    royal = U(tab[H_ROYAL + by])
     while lines > U0:
         start = p + U1
         end = start + U2 * U(tab[p])
@@ -248,7 +262,7 @@ def survey(tab, s8, b, king, by, scratch):
                 if between == U0:
                     first = square
                     shift = U16 if rel < U16 else U0
-                    if rel == royal:
+                    if code == royal:
                         shift = U48
                 elif between == U1:
                     second = square
@@ -264,6 +278,8 @@ def survey(tab, s8, b, king, by, scratch):
 @njit
 def is_safe(tab, s8, b, move, code, king, by):
     """Return whether a move that is not castling leaves the mover's royal unattacked; the board is restored."""
+    if king == NO_ROYAL:
+        return True
     start = move & BYTE
     to = (move >> U8) & BYTE
     captured = s8[b + to]
@@ -298,14 +314,14 @@ def generate(tab, s8, s64, w, scratch, moves, m):
     head = w * U8
     side = U(s8[head + O_TO_PLAY])
     by = side ^ U1
-    king = U(s8[head + O_ROYALS + side])
+    royal = U(tab[H_ROYAL + side])
+    king = U(s8[head + O_ROYALS + side]) if royal else NO_ROYAL
     check = survey(tab, s8, b, king, by, scratch)
     stamp = scratch[0]
     if s8[head + O_STATUS]:
         return U1 if check else U0
     first_move = m
     base = U(tab[H_MOVES])
-    royal = U(tab[H_ROYAL]) | side << U4
     num_words = U(tab[H_WORDS]) - BOARD_WORD
     i = U0
     while i < num_words:
@@ -344,7 +360,10 @@ def generate(tab, s8, s64, w, scratch, moves, m):
                             moves[m] = start | (entry & ENTRY_MASK) << U8
                             m += U1
                             continue
-                        if target >> U4 != side and (entry >> E_CAPTURE) & U1:
+                        takes = (entry >> E_CAPTURE) & U1
+                        if target >> U4 == side:
+                            takes = U0 if target == royal else (entry >> E_OWN) & U1
+                        if takes:
                             move = start | (entry & ENTRY_MASK) << U8
                             if test or scratch[SCRATCH_SENSITIVE + to] == stamp:
                                 if check and not is_royal and scratch[SCRATCH_ANSWER + to] != stamp:
@@ -396,7 +415,7 @@ def generate(tab, s8, s64, w, scratch, moves, m):
                                         m += U1
                                     break
                             continue
-                        if target >> U4 == side:
+                        if target >> U4 == side and (target == royal or not (entry >> E_OWN) & U1):
                             continue
                         if test or scratch[SCRATCH_SENSITIVE + to] == stamp:
                             if check and scratch[SCRATCH_ANSWER + to] != stamp:
@@ -411,7 +430,7 @@ def generate(tab, s8, s64, w, scratch, moves, m):
                     p += U2
                     to = entry & BYTE
                     target = U(s8[b + to])
-                    if target and target >> U4 == side:
+                    if target and target >> U4 == side and (target == royal or not (entry >> E_OWN) & U1):
                         group = U(tab[p])
                         continue
                     move = start | (entry & ENTRY_MASK) << U8
@@ -447,8 +466,8 @@ def fire(tab, s8, b, p, end, start, code, side, kind, king, test, check, scratch
     """Append the moves of one fire-through ray; see `layout.FIRE` and `FIRE_OWN`. Returns the new `m`."""
     by = side ^ U1
     stamp = scratch[0]
-    royal = U(tab[H_ROYAL])
-    is_royal = code & U15 == royal
+    royal = U(tab[H_ROYAL + side])
+    is_royal = code == royal
     victim = U(layout.MAX_SQUARES)
     passed_own = False
     while p < end:
@@ -458,14 +477,16 @@ def fire(tab, s8, b, p, end, start, code, side, kind, king, test, check, scratch
         target = U(s8[b + to])
         move = start | (entry & ENTRY_MASK) << U8
         friend = target != U0 and target >> U4 == side
+        if friend and target == royal:
+            break
+        takes_own = (entry >> E_OWN) & U1
         if victim == U(layout.MAX_SQUARES):
-            if friend:
-                if kind == FIRE or target & U15 == royal:
-                    break
-                victim = to
-                passed_own = True
-                continue
-            if test or (target and scratch[SCRATCH_SENSITIVE + to] == stamp):
+            if friend and kind == FIRE and not takes_own:
+                break
+            passed_own = friend
+            if friend and not takes_own:
+                pass
+            elif test or (target and scratch[SCRATCH_SENSITIVE + to] == stamp):
                 if not check or is_royal or scratch[SCRATCH_ANSWER + to] == stamp:
                     if is_safe(tab, s8, b, move, code, to if is_royal else king, by):
                         moves[m] = move
@@ -475,8 +496,10 @@ def fire(tab, s8, b, p, end, start, code, side, kind, king, test, check, scratch
                 m += U1
             if target:
                 victim = to
+            if friend and kind == FIRE:
+                break
             continue
-        if friend and (not passed_own or target & U15 == royal):
+        if friend and not passed_own and not takes_own:
             break
         move |= EXTRA_BIT | victim << U48
         if is_safe(tab, s8, b, move, code, to if is_royal else king, by):
@@ -493,6 +516,7 @@ def castle(tab, s8, w, side, moves, m):
     head = w * U8
     b = head + BOARD_BYTE
     by = side ^ U1
+    has_royal = tab[H_ROYAL + side] != 0
     number = side << U1
     while number < (side << U1) + U2:
         c = U(tab[U(tab[H_CASTLING]) + number])
@@ -519,11 +543,11 @@ def castle(tab, s8, w, side, moves, m):
         end = p + U1 + U(tab[p])
         p += U1
         s8[b + king_from] = 0
-        while p < end and free:
+        while p < end and free and has_royal:
             square = U(tab[p])
             free = not attacked(tab, s8, b, square, by)
             p += U1
-        if free:
+        if free and has_royal:
             s8[b + partner_from] = 0
             s8[b + king_to] = king_code
             s8[b + U(tab[c + C_PARTNER_TO])] = partner_code
@@ -569,16 +593,20 @@ def make(tab, zob, s8, s64, w, move):
     while count:
         count -= U1
         key ^= zob[NUM_CODES * size + U16 + U(s8[head + O_EP + count])]
+    if s8[head + O_EP_COUNT]:
+        key ^= zob[NUM_CODES * size + U16 + U(s8[head + O_EP_VICTIM])]
     s8[head + O_EP_COUNT] = 0
     s8[head + O_EP_VICTIM] = 0
-    s64[w + U3] = U0
+    reversible = s64[w + U3] >> REVERSIBLE_SHIFT
     rights = U(s8[head + O_CASTLING])
     captured = U0
+    promotion = U0
+    status = U0
     if move & CASTLE_BIT:
         c = U(tab[U(tab[H_CASTLING]) + ((move >> U36) & U3)])
         partner_from = U(tab[c + C_PARTNER_FROM])
         partner_to = U(tab[c + C_PARTNER_TO])
-        partner = U(tab[c + C_PARTNER])
+        partner = U(s8[b + partner_from])
         s8[b + start] = 0
         s8[b + partner_from] = 0
         s8[b + to] = code
@@ -586,6 +614,9 @@ def make(tab, zob, s8, s64, w, move):
         key ^= zob[code * size + start] ^ zob[code * size + to]
         key ^= zob[partner * size + partner_from] ^ zob[partner * size + partner_to]
         new_rights = rights & U(tab[U(tab[H_KEEP]) + start])
+        placed = code
+        if tab[H_GOALS]:
+            status = goal_reached(tab, side, partner_to, partner)
     else:
         keep = U(tab[H_KEEP])
         new_rights = rights & U(tab[keep + start]) & U(tab[keep + to])
@@ -608,34 +639,82 @@ def make(tab, zob, s8, s64, w, move):
     if new_rights != rights:
         key ^= zob[NUM_CODES * size + rights] ^ zob[NUM_CODES * size + new_rights]
         s8[head + O_CASTLING] = new_rights
-    if code & U15 == U(tab[H_ROYAL]):
+    if code == U(tab[H_ROYAL + side]):
         s8[head + O_ROYALS + side] = to
     s64[w + U1] -= captured << PIECES_SHIFT
+    is_pawn = code & U15 == U(tab[H_PAWN])
     clock = s64[w + U2] & HALF
-    irreversible = captured != U0 or code & U15 == U(tab[H_PAWN])
-    clock = U0 if irreversible else clock + (U1 if clock < CLOCK_LIMIT else U0)
+    if captured != U0 or is_pawn:
+        clock = U0
+    elif clock < U(tab[H_CLOCK_LIMIT]):
+        clock += U1
+    if captured != U0 or promotion != U0 or (is_pawn and not tab[H_PAWN_RETURNS]):
+        reversible = U0
+    elif reversible < MOST_REVERSIBLE:
+        reversible += U1
+    s64[w + U3] = reversible << REVERSIBLE_SHIFT
     s64[w + U2] = (s64[w + U2] & ~HALF) + clock + (U1 << PLY_SHIFT)
     s8[head + O_REPETITIONS] = 0
-    if tab[H_GOALS] and (U(tab[U(tab[H_GOAL]) + side * size + to]) >> (code & U15)) & U1:
-        s8[head + O_STATUS] = SCEPTER
+    if tab[H_GOALS]:
+        reached = goal_reached(tab, side, to, placed)
+        status = reached if reached else status
+    if tab[H_EXTINCT] and status == U0 and (captured != U0 or promotion != U0):
+        status = extinct(tab, s8, b, side)
+    s8[head + O_STATUS] = status
     s8[head + O_TO_PLAY] = side ^ U1
     key ^= zob[(NUM_CODES + U1) * size + U16]
     s64[w] = key
-    if move & MULTI_BIT:
+    if move & MULTI_BIT and status == U0:
         add_en_passant(tab, zob, s8, s64, w, start, to)
+
+
+@njit
+def goal_reached(tab, side, square, code):
+    """Return the verdict of a piece of `side` standing on a square after its move: 0 where that is no goal of it."""
+    bits = U(tab[U(tab[H_GOAL]) + side * U(tab[H_SQUARES]) + square]) >> (code & U15)
+    if bits & U1:
+        return SCEPTER | LOST
+    return GOAL | LOST if (bits >> U16) & U1 else U0
+
+
+@njit
+def extinct(tab, s8, b, mover):
+    """Return the verdict after a move of `mover` where a side's pieces have died out, else 0; the mover is first."""
+    present = U0
+    square = U0
+    while square < U(tab[H_SQUARES]):
+        present |= U1 << U(s8[b + square])
+        square += U1
+    kinds = U(tab[H_EXTINCT])
+    result = U(tab[H_EXTINCT_RESULT])
+    own = (present >> (mover << U4)) & ALL_KINDS
+    if own == U0 if kinds == U1 else own & kinds != kinds:
+        return EXTINCTION | (SWAPPED - result if result else U0) << U4
+    other = (present >> ((mover ^ U1) << U4)) & ALL_KINDS
+    if other == U0 if kinds == U1 else other & kinds != kinds:
+        return EXTINCTION | result << U4
+    return U0
 
 
 @njit
 def add_en_passant(tab, zob, s8, s64, w, start, to):
     """Record the squares passed by a pawn that moved from `start` to `to` on which its capture is legal now."""
     size = U(tab[H_SQUARES])
-    head = w * U8
-    capturer = U(s8[head + O_TO_PLAY])
-    forward = U(tab[H_FORWARD]) + (capturer ^ U1) * size
-    square = U(tab[forward + start]) - U1
-    while square != to:
-        offer_en_passant(tab, zob, s8, s64, w, square, to)
-        square = U(tab[forward + square]) - U1
+    mover = U(s8[w * U8 + O_TO_PLAY]) ^ U1
+    step = U0
+    while step < U(tab[H_FORWARD_STEPS]):
+        forward = U(tab[H_FORWARD]) + (U2 * step + mover) * size
+        step += U1
+        square = start
+        while square != to and tab[forward + square]:
+            square = U(tab[forward + square]) - U1
+        if square != to:
+            continue
+        square = U(tab[forward + start]) - U1
+        while square != to:
+            offer_en_passant(tab, zob, s8, s64, w, square, to)
+            square = U(tab[forward + square]) - U1
+        return
 
 
 @njit
@@ -644,14 +723,17 @@ def offer_en_passant(tab, zob, s8, s64, w, square, victim):
     if not en_passant_legal(tab, s8, w, square, victim):
         return
     head = w * U8
+    numbers = NUM_CODES * U(tab[H_SQUARES]) + U16
     slot = U(s8[head + O_EP_COUNT])
+    if slot == U0:
+        s64[w] ^= zob[numbers + victim]
     s8[head + O_EP_COUNT] = slot + U1
     while slot and s8[head + O_EP + slot - U1] > square:
         s8[head + O_EP + slot] = s8[head + O_EP + slot - U1]
         slot -= U1
     s8[head + O_EP + slot] = square
     s8[head + O_EP_VICTIM] = victim
-    s64[w] ^= zob[NUM_CODES * U(tab[H_SQUARES]) + U16 + square]
+    s64[w] ^= zob[numbers + square]
 
 
 @njit
@@ -661,185 +743,15 @@ def en_passant_legal(tab, s8, w, square, victim):
     b = head + BOARD_BYTE
     side = U(s8[head + O_TO_PLAY])
     code = U(tab[H_PAWN]) | side << U4
-    king = U(s8[head + O_ROYALS + side])
-    slot = U(tab[H_PAWN_FROM]) + U2 * (side * U(tab[H_SQUARES]) + square)
-    end = slot + U2
-    while slot < end:
-        start = U(tab[slot])
-        slot += U1
-        if start and U(s8[b + start - U1]) == code:
-            move = (start - U1) | square << U8 | EXTRA_BIT | victim << U48
+    king = U(s8[head + O_ROYALS + side]) if tab[H_ROYAL + side] else NO_ROYAL
+    p = U(tab[U(tab[H_PAWN_FROM]) + side * U(tab[H_SQUARES]) + square])
+    end = p + U1 + U(tab[p])
+    p += U1
+    while p < end:
+        start = U(tab[p])
+        p += U1
+        if U(s8[b + start]) == code:
+            move = start | square << U8 | EXTRA_BIT | victim << U48
             if is_safe(tab, s8, b, move, code, king, side ^ U1):
                 return True
     return False
-
-
-@njit
-def set_up(tab, zob, s8, s64, w, passed, num_passed, victim):
-    """Complete a row whose board, side, rights and counters are set: royals, piece count, en passant, status, key.
-
-    Args:
-        passed: uint8, squares on which an en passant capture of the pawn on `victim` is to be offered if legal.
-    """
-    size = U(tab[H_SQUARES])
-    head = w * U8
-    b = head + BOARD_BYTE
-    side = U(s8[head + O_TO_PLAY])
-    key = U0
-    pieces = U0
-    square = U0
-    while square < size:
-        code = U(s8[b + square])
-        if code:
-            pieces += U1
-            key ^= zob[code * size + square]
-            if code & U15 == U(tab[H_ROYAL]):
-                s8[head + O_ROYALS + (code >> U4)] = square
-        square += U1
-    s64[w + U1] = (s64[w + U1] & U(0x0000FFFFFFFFFFFF)) | pieces << PIECES_SHIFT
-    key ^= zob[NUM_CODES * size + U(s8[head + O_CASTLING])]
-    if side:
-        key ^= zob[(NUM_CODES + U1) * size + U16]
-    s8[head + O_EP_COUNT] = 0
-    s64[w + U3] = U0
-    s64[w] = key
-    i = U0
-    while i < U(num_passed):
-        offer_en_passant(tab, zob, s8, s64, w, U(passed[i]), U(victim))
-        i += U1
-    other = side ^ U1
-    royal = U(s8[head + O_ROYALS + other])
-    s8[head + O_STATUS] = 0
-    if tab[H_GOALS] and (U(tab[U(tab[H_GOAL]) + other * size + royal]) >> U(tab[H_ROYAL])) & U1:
-        s8[head + O_STATUS] = SCEPTER
-
-
-@njit
-def royal_attacked(tab, s8, w, side):
-    """Return whether the royal of `side` is attacked."""
-    return attacked(tab, s8, w * U8 + BOARD_BYTE, U(s8[w * U8 + O_ROYALS + side]), side ^ U1)
-
-
-@njit
-def verdict(tab, s8, s64, w, num_moves, check):
-    """Return the termination of a position, 0 when the game goes on; the first that holds in the order of the rules."""
-    head = w * U8
-    if s8[head + O_STATUS]:
-        return U(s8[head + O_STATUS])
-    if num_moves == U0:
-        return CHECKMATE if check else STALEMATE
-    if tab[H_BARE_DRAW] and s64[w + U1] >> PIECES_SHIFT == U2:
-        return BARE_KINGS
-    if s8[head + O_REPETITIONS] >= 2:
-        return REPETITION
-    if s64[w + U2] & HALF >= CLOCK_LIMIT:
-        return FIFTY_MOVES
-    return U0
-
-
-@njit
-def remember(s8, s64, w, history, h):
-    """Enter a position into its game's history and count its earlier occurrences, at most 2.
-
-    Args:
-        history: uint64, keys by half-move clock from offset `h` on; entries before the game began are 0.
-    """
-    clock = s64[w + U2] & HALF
-    if clock >= HISTORY:
-        return
-    key = s64[w]
-    history[h + clock] = key
-    found = U0
-    back = U4
-    while back <= clock and found < U2:
-        if history[h + clock - back] == key:
-            found += U1
-        back += U2
-    s8[w * U8 + O_REPETITIONS] = found
-
-
-@njit
-def legal_moves(tab, s8, s64, moves, width, counts, checks, scratch):
-    """Generate the moves of many rows: row r's from `moves[r * width]` on, numbers and check flags beside."""
-    words = U(tab[H_WORDS])
-    r = U0
-    while r < U(len(counts)):
-        packed = generate(tab, s8, s64, r * words, scratch, moves, r * U(width))
-        counts[r] = packed >> U1
-        checks[r] = packed & U1
-        r += U1
-
-
-@njit
-def replay(tab, zob, s8, s64, history, moves, actions, scratch):
-    """Play one game from row 0 on, writing the position after action t to row t + 1.
-
-    Args:
-        s64, s8: `len(actions) + 1` rows, the first one set.
-        history: uint64 [HISTORY_LENGTH], zeros.
-        moves: uint64, room for any list of legal moves.
-        actions: int64.
-
-    Returns:
-        The number of actions played (fewer than given where one is illegal or the game is over) and the termination.
-    """
-    words = U(tab[H_WORDS])
-    remember(s8, s64, U0, history, U0)
-    t = U0
-    while True:
-        w = t * words
-        packed = generate(tab, s8, s64, w, scratch, moves, U0)
-        ended = verdict(tab, s8, s64, w, packed >> U1, packed & U1)
-        if ended or t == U(len(actions)):
-            return t, ended
-        m = U0
-        while m < packed >> U1 and (moves[m] >> U16) & HALF != U(actions[t]):
-            m += U1
-        if m == packed >> U1:
-            return t, ended
-        i = U0
-        while i < words:
-            s64[w + words + i] = s64[w + i]
-            i += U1
-        make(tab, zob, s8, s64, w + words, moves[m])
-        remember(s8, s64, w + words, history, U0)
-        t += U1
-
-
-@njit
-def perft(tab, zob, s8, s64, depth, moves, width, scratch):
-    """Count the leaves of the legal move tree below row 0.
-
-    Args:
-        s64, s8: `depth` rows, the first one set.
-        moves: uint64 [depth * width].
-    """
-    words = U(tab[H_WORDS])
-    wide = U(width)
-    ends = np.zeros(layout.MAX_SQUARES, np.uint64)
-    last = U(depth) - U1
-    nodes = U0
-    d = U0
-    ends[0] = generate(tab, s8, s64, U0, scratch, moves, U0) >> U1
-    if last == U0:
-        return ends[0]
-    while True:
-        if ends[d] == U0:
-            if d == U0:
-                return nodes
-            d -= U1
-            continue
-        ends[d] -= U1
-        move = moves[d * wide + ends[d]]
-        child = (d + U1) * words
-        i = U0
-        while i < words:
-            s64[child + i] = s64[d * words + i]
-            i += U1
-        make(tab, zob, s8, s64, child, move)
-        count = generate(tab, s8, s64, child, scratch, moves, (d + U1) * wide) >> U1
-        if d + U1 == last:
-            nodes += count
-        else:
-            d += U1
-            ends[d] = count

@@ -9,26 +9,26 @@ from __future__ import annotations
 import numpy as np
 
 from envs import layout
+from envs.game_kernels import remember, verdict
 from envs.jit import njit
 from envs.kernels import (
     BOARD_BYTE,
-    CHECKMATE,
     H_CELL,
     H_CELLS,
     H_COLOUR_PLANE,
+    H_MOVE_LIMIT,
     H_PLANES,
     H_SQUARES,
     H_TYPES,
     H_WORDS,
     HALF,
-    HISTORY,
+    LOSS,
     O_CASTLING,
     O_EP,
     O_EP_COUNT,
     O_REPETITIONS,
     O_TO_PLAY,
     PLY_SHIFT,
-    SCEPTER,
     U0,
     U1,
     U2,
@@ -43,37 +43,53 @@ from envs.kernels import (
     U,
     generate,
     make,
-    remember,
-    verdict,
-)
+)  # fmt: skip
 
 H_ACTIONS = U(layout.T_ACTIONS)
 
 
 @njit
-def step_lanes(tab, zob, s8, s64, history, moves, counts, mask, lanes, actions, moving, first, last):
-    """Play one action in each lane `first <= i < last` that is `moving` (bool [B]) and still running.
+def first_illegal(num_actions, mask, terminations, truncated, actions, moving):
+    """Return the first running lane that is `moving` (bool [B]) and whose action is illegal, -1 when there is none."""
+    i = U0
+    while i < U(len(actions)):
+        action = actions[i]
+        if moving[i] and not terminations[i] and not truncated[i]:
+            if action < 0 or U(action) >= U(num_actions) or not mask[i * U(num_actions) + U(action)]:
+                return np.int64(i)
+        i += U1
+    return np.int64(-1)
 
-    Args:
-        history: uint64 [B * HISTORY_LENGTH].
-        moves, counts: uint64 [B * M], int32 [B]: legal moves of each lane, brought up to date.
-        mask: bool [B * A], legal actions, brought up to date.
-        actions: int64 [B].
+
+@njit
+def step_all(tab, zob, s8, s64, history, moves, counts, mask, lanes, actions, moving):
+    """Play one action in every running lane that is `moving` (bool [B]); the arguments are those of `step_lanes`.
 
     Returns:
         The first lane whose action is illegal, and then no lane has moved; -1 when all have.
+    """
+    illegal = first_illegal(U(tab[H_ACTIONS]), mask, lanes[1], lanes[2], actions, moving)
+    if illegal < 0:
+        step_lanes(tab, zob, s8, s64, history, moves, counts, mask, lanes, actions, moving, 0, len(counts))
+    return illegal
+
+
+@njit
+def step_lanes(tab, zob, s8, s64, history, moves, counts, mask, lanes, actions, moving, first, last):
+    """Play one legal action in each lane `first <= i < last` that is `moving` and still running.
+
+    Args:
+        history: uint64 [B * L], L keys a lane.
+        moves, counts: uint64 [B * M], int32 [B]: legal moves of each lane, brought up to date.
+        mask: bool [B * A], legal actions, brought up to date.
+        actions: int64 [B].
+        moving: bool [B].
     """
     checks, terminations, truncated, white_score, rewards, start_ply, max_plies, scratch = lanes
     words = U(tab[H_WORDS])
     num_actions = U(tab[H_ACTIONS])
     width = U(len(moves)) // U(len(counts))
-    i = U(first)
-    while i < U(last):
-        action = actions[i]
-        if moving[i] and not terminations[i] and not truncated[i]:
-            if action < 0 or U(action) >= num_actions or not mask[i * num_actions + U(action)]:
-                return np.int64(i)
-        i += U1
+    length = U(len(history)) // U(len(counts))
     i = U(first)
     while i < U(last):
         rewards[i] = 0.0
@@ -83,7 +99,6 @@ def step_lanes(tab, zob, s8, s64, history, moves, counts, mask, lanes, actions, 
         action = U(actions[i])
         w = i * words
         m = i * width
-        side = s8[w * U8 + O_TO_PLAY]
         end = m + U(counts[i])
         chosen = m
         q = m
@@ -94,20 +109,19 @@ def step_lanes(tab, zob, s8, s64, history, moves, counts, mask, lanes, actions, 
             mask[i * num_actions + listed] = False
             q += U1
         make(tab, zob, s8, s64, w, moves[chosen])
-        remember(s8, s64, w, history, i * HISTORY)
+        remember(tab, s8, s64, w, history, i * length, length)
         packed = generate(tab, s8, s64, w, scratch, moves, m)
         num_moves = packed >> U1
         checks[i] = packed & U1
-        end_kind = verdict(tab, s8, s64, w, num_moves, packed & U1)
+        ended = verdict(tab, s8, s64, w, num_moves, packed & U1)
         counts[i] = num_moves
-        if end_kind:
+        if ended:
             counts[i] = 0
-            terminations[i] = end_kind
-            if end_kind == CHECKMATE or end_kind == SCEPTER:
-                rewards[i] = 1.0
-                white_score[i] = 1.0 if side == 0 else 0.0
-            else:
-                white_score[i] = 0.5
+            terminations[i] = ended & U15
+            white_score[i] = white_score_of(ended, U(s8[w * U8 + O_TO_PLAY]))
+            result = ended >> U4
+            if result:
+                rewards[i] = 1.0 if result == LOSS else -1.0
         elif (s64[w + U2] >> PLY_SHIFT) - U(start_ply[i]) >= U(max_plies):
             truncated[i] = True
             counts[i] = 0
@@ -118,7 +132,15 @@ def step_lanes(tab, zob, s8, s64, history, moves, counts, mask, lanes, actions, 
                 mask[i * num_actions + ((moves[q] >> U16) & HALF)] = True
                 q += U1
         i += U1
-    return np.int64(-1)
+
+
+@njit
+def white_score_of(verdict_code, to_play):
+    """Return White's score, 1, 0.5 or 0, of a verdict that is not 0."""
+    result = U(verdict_code) >> U4
+    if result == U0:
+        return np.float32(0.5)
+    return np.float32(1.0) if (result == LOSS) == (U(to_play) == U1) else np.float32(0.0)
 
 
 @njit
@@ -153,18 +175,16 @@ def refresh_lane(tab, s8, s64, moves, counts, mask, lanes, i):
     packed = generate(tab, s8, s64, w, scratch, moves, m)
     num_moves = packed >> U1
     checks[lane] = packed & U1
-    end_kind = verdict(tab, s8, s64, w, num_moves, packed & U1)
-    terminations[lane] = end_kind
+    ended = verdict(tab, s8, s64, w, num_moves, packed & U1)
+    terminations[lane] = ended & U15
     truncated[lane] = False
     rewards[lane] = 0.0
     white_score[lane] = np.nan
     start_ply[lane] = s64[w + U2] >> PLY_SHIFT
     counts[lane] = num_moves
-    if end_kind:
+    if ended:
         counts[lane] = 0
-        white_score[lane] = 0.5
-        if end_kind == CHECKMATE or end_kind == SCEPTER:
-            white_score[lane] = 1.0 if s8[w * U8 + O_TO_PLAY] else 0.0
+        white_score[lane] = white_score_of(ended, U(s8[w * U8 + O_TO_PLAY]))
         return
     q = m
     while q < m + num_moves:
@@ -175,11 +195,12 @@ def refresh_lane(tab, s8, s64, moves, counts, mask, lanes, i):
 @njit
 def begin_lanes(tab, s8, s64, history, moves, counts, mask, lanes, chosen):
     """Start new games in the `chosen` lanes (int64) from the rows that stand there; their histories are empty."""
+    length = U(len(history)) // U(len(counts))
     i = 0
     while i < len(chosen):
         lane = U(chosen[i])
         w = lane * U(tab[H_WORDS])
-        remember(s8, s64, w, history, lane * HISTORY)
+        remember(tab, s8, s64, w, history, lane * length, length)
         refresh_lane(tab, s8, s64, moves, counts, mask, lanes, lane)
         i += 1
 
@@ -192,6 +213,7 @@ def observe(tab, s8, s64, out):
     types = U(tab[H_TYPES])
     cells = U(tab[H_CELLS])
     planes = U(tab[H_PLANES])
+    scale = np.float32(tab[H_MOVE_LIMIT] if tab[H_MOVE_LIMIT] else U(layout.CLOCK_SCALE))
     out[:] = np.float32(0.0)
     r = U0
     while r < U(len(s64)) // words:
@@ -205,7 +227,7 @@ def observe(tab, s8, s64, out):
         rights = U(s8[head + O_CASTLING])
         if side:
             rights = (rights >> U2) | (rights & U3) << U2
-        clock = np.float32(s64[w + U2] & HALF) / np.float32(100.0)
+        clock = min(np.float32(s64[w + U2] & HALF) / scale, np.float32(1.0))
         repetitions = s8[head + O_REPETITIONS]
         last = o + (planes - U1) * cells
         square = U0

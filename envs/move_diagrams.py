@@ -8,14 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice, permutations
 
 import numpy as np
 
 from envs import layout
-from envs.actions import pawn_lives_on
 from envs.betza import UNLIMITED, Ray, Step
 from envs.errors import InvalidFen
 from envs.notation import format_placement, piece_code, piece_letter
+from envs.paths import must_promote
+from envs.pawn_words import starts_everywhere
 from envs.position import Position
 from envs.render import EMPTY_MARK, draw_grid
 from envs.rows import boards
@@ -28,7 +30,13 @@ LEGEND = {
     "x": "may capture there, not move",
     "&": "may jump there, to move or capture, and captures an enemy on the square jumped over as well",
     "!": "may move or capture there, also after firing through, and capturing, one piece on the way",
+    "#": "may move there, or capture an enemy or an own piece",
+    "+": "may capture an enemy or an own piece there, not move",
+    "$": "as &, and may also land on, and capture, an own piece",
+    "%": "as !, and may also land on, and capture, an own piece",
 }
+OWN_TOO = {"o": "#", "x": "+", "&": "$", "!": "%"}
+"""The marks of a piece that captures own pieces too."""
 MIN_RADIUS, MAX_RADIUS, MAX_SLIDE_RADIUS = 2, 8, 4
 # Pieces put beside the one that is shown, direction by direction: distance, and whether they are its own.
 FIRE_TARGETS = (
@@ -38,14 +46,17 @@ FIRE_TARGETS = (
     ((2, True), (4, True)),
 )
 OVERRUN_TARGETS = (((1, False), (2, False)), ((1, False),), ((1, True),), ((1, False), (2, True)))
-FAR_SQUARES = 12
+FAR_SQUARES, MOST_PLACEMENTS = 12, 2000
 
 
 def move_diagram(variant: Variant, number: int) -> str:
     """Draw the moves of a White piece of a type on an empty board; `LEGEND` explains the marks."""
     piece = variant.piece_types[number]
+    is_pawn = variant.pawns is not None and number == variant.pawns.piece
     radius = _radius(variant, number)
-    marks = _marks(piece.rays, radius) if piece.rays else _pawn_marks(variant)
+    marks = _pawn_marks(variant, radius) if is_pawn else _marks(piece.rays, radius)
+    if piece.captures_own:
+        marks = {cell: OWN_TOO.get(mark, mark) for cell, mark in marks.items()}
     marks[0, 0] = piece.letter
     heights = [y for _, y in marks]
     ranks = range(min(radius, max(heights) + 1), max(-radius, min(heights) - 1) - 1, -1)
@@ -57,6 +68,7 @@ def move_diagram(variant: Variant, number: int) -> str:
 def legend(drawings: str) -> dict[str, str]:
     """Return the part of `LEGEND` whose marks occur as cells in drawings of `move_diagram`."""
     cells = set(drawings.split())
+    cells |= {mark for mark, own_too in OWN_TOO.items() if own_too in cells and LEGEND[own_too].startswith("as ")}
     return {mark: meaning for mark, meaning in LEGEND.items() if mark in cells}
 
 
@@ -68,8 +80,14 @@ def _radius(variant: Variant, number: int) -> int:
         length = _length(ray)
         slides = max(2 * length, min(half, MAX_SLIDE_RADIUS)) if length > 1 else min(half, MAX_SLIDE_RADIUS)
         reaches.append(min(slides, ray.reach * length) if ray.reach != UNLIMITED else slides)
-    if variant.pawns is not None and number == variant.pawns.piece:
-        reaches.append(variant.pawns.first_steps)
+    pawns = variant.pawns
+    if pawns is not None and number == pawns.piece:
+        steps = {
+            *pawns.quiet,
+            *pawns.captures,
+            *((x * pawns.first_steps, y * pawns.first_steps) for x, y in pawns.forward),
+        }
+        reaches += [max(abs(x), abs(y)) for x, y in steps]
     return min(max(reaches), MAX_RADIUS)
 
 
@@ -94,10 +112,17 @@ def _mode(ray: Ray) -> str:
     return "o" if ray.quiet and ray.capture else "m" if ray.quiet else "x"
 
 
-def _pawn_marks(variant: Variant) -> dict[Step, str]:
-    assert variant.pawns is not None
-    steps: dict[Step, str] = {(0, count): "s" for count in range(2, variant.pawns.first_steps + 1)}
-    return {**steps, (0, 1): "m", (-1, 1): "x", (1, 1): "x"}
+def _pawn_marks(variant: Variant, radius: int) -> dict[Step, str]:
+    pawns = variant.pawns
+    assert pawns is not None
+    marks = dict.fromkeys(pawns.captures, "x")
+    marks |= {step: "o" if step in marks else "m" for step in pawns.quiet}
+    later = "m" if starts_everywhere(variant, pawns) else "s"
+    for x, y in pawns.forward:
+        for count in range(2, pawns.first_steps + 1):
+            if max(abs(x), abs(y)) * count <= radius:
+                marks.setdefault((x * count, y * count), later)
+    return marks
 
 
 @dataclass(frozen=True)
@@ -125,11 +150,11 @@ def capture_example(variant: Variant, number: int) -> CaptureExample | None:
     if not rays:
         return None
     board = np.zeros(variant.num_squares, np.uint8)
-    centre = _centre(variant)
+    centre = _centre(variant, number)
     board[centre] = piece_code(number, WHITE)
     for square, side in _targets(variant, centre, rays):
         board[square] = piece_code(_extra(variant, square, side), side)
-    for position in _with_royals(variant, board, centre):
+    for position in _completed(variant, board, centre):
         moves = [move for move in position.legal_moves() if variant.board.names[centre] == _start(variant, move)]
         victims = {move: position.captures(move) for move in moves}
         if any(len(squares) > 1 for squares in victims.values()):
@@ -156,9 +181,12 @@ def _start(variant: Variant, move: str) -> str:
     return max((name for name in variant.board.names if move.startswith(name)), key=len)
 
 
-def _centre(variant: Variant) -> int:
+def _centre(variant: Variant, number: int) -> int:
+    """Return the square for a piece that is shown: in the middle, and not where it would have won."""
     middle = ((variant.board.files - 1) / 2, (variant.board.ranks - 1) / 2)
-    return min(range(variant.num_squares), key=lambda s: _distance(variant, s, middle))
+    won = {square for goal in variant.ends.goals if number in goal.pieces for square in goal.squares[WHITE]}
+    squares = [square for square in range(variant.num_squares) if square not in won]
+    return min(squares or range(variant.num_squares), key=lambda square: _distance(variant, square, middle))
 
 
 def _distance(variant: Variant, square: int, point: tuple[float, float]) -> float:
@@ -188,27 +216,37 @@ def _room(variant: Variant, centre: int, ray: Ray) -> int:
 
 def _extra(variant: Variant, square: int, side: int) -> int:
     """Return the type of a piece set beside: a pawn where one may stand, else one with few directions."""
-    if variant.pawns is not None and pawn_lives_on(variant, square, side):
+    if variant.pawns is not None and not must_promote(variant, side, square):
         return variant.pawns.piece
-    others = [n for n, piece in enumerate(variant.piece_types) if n != variant.royal and piece.rays]
-    return min(others, key=lambda n: len(variant.piece_types[n].rays), default=variant.royal)
+    others = [n for n, piece in enumerate(variant.piece_types) if n != variant.royals[side] and piece.rays]
+    return min(others, key=lambda n: len(variant.piece_types[n].rays), default=0)
 
 
-def _with_royals(variant: Variant, board: layout.U8Array, centre: int) -> Iterator[Position]:
-    """Yield positions with the missing royals far from `centre` and White not in check."""
+def _completed(variant: Variant, board: layout.U8Array, centre: int) -> Iterator[Position]:
+    """Yield positions with what the game needs far from `centre`, and White not in check."""
     point = variant.board.squares[centre]
-    free = [s for s in range(variant.num_squares) if not board[s]]
-    far = sorted(free, key=lambda s: (-_distance(variant, s, point), s))[:FAR_SQUARES]
-    is_royal = board[centre] == piece_code(variant.royal, WHITE)
-    for black in far:
-        for white in [centre] if is_royal else far:
-            if white == black:
-                continue
-            placed = board.copy()
-            placed[white], placed[black] = piece_code(variant.royal, WHITE), piece_code(variant.royal, BLACK)
-            try:
-                position = Position(variant, fen=f"{format_placement(variant, placed)} w - - 0 1")
-            except InvalidFen:
-                continue
-            if not position.in_check:
-                yield position
+    free = [square for square in range(variant.num_squares) if not board[square]]
+    far = sorted(free, key=lambda square: (-_distance(variant, square, point), square))[:FAR_SQUARES]
+    needed = _missing(variant, board)
+    for squares in islice(permutations(far, len(needed)), MOST_PLACEMENTS):
+        placed = board.copy()
+        placed[list(squares)] = needed
+        try:
+            position = Position(variant, fen=f"{format_placement(variant, placed)} w - - 0 1")
+        except InvalidFen:
+            continue
+        if not position.in_check:
+            yield position
+
+
+def _missing(variant: Variant, board: layout.U8Array) -> list[int]:
+    """List the piece codes that a position lacks: royals, and one of each kind whose loss would end the game."""
+    extinction = variant.ends.extinction
+    needed = []
+    for side in (BLACK, WHITE):
+        royal = variant.royals[side]
+        types = () if royal is None else (royal,)
+        if extinction is not None and extinction.pieces is not None:
+            types = tuple(dict.fromkeys((*types, *extinction.pieces)))
+        needed += [code for number in types if (code := piece_code(number, side)) not in board]
+    return needed

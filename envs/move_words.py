@@ -6,31 +6,28 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from envs.betza import UNLIMITED, Ray, Step
+from envs.game_words import capitalised, listed, spelled
 from envs.variant import PieceType
 
-ORTHOGONAL: dict[Step, str] = {
-    (0, 1): "forward",
-    (0, -1): "backward",
-    (-1, 0): "to the left",
-    (1, 0): "to the right",
-}
-DIAGONAL: dict[Step, str] = {
-    (-1, 1): "forward to the left", (1, 1): "forward to the right",
-    (-1, -1): "backward to the left", (1, -1): "backward to the right",
-}  # fmt: skip
+DirectionNames = tuple[tuple[str, frozenset[Step]], ...]
+
+ORTHOGONAL: DirectionNames = (
+    ("forward", frozenset({(0, 1)})),
+    ("backward", frozenset({(0, -1)})),
+    ("sideways", frozenset({(-1, 0), (1, 0)})),
+    ("to the left", frozenset({(-1, 0)})),
+    ("to the right", frozenset({(1, 0)})),
+)
+"""Names of directions; what covers two steps comes before its parts."""
+DIAGONAL: DirectionNames = (
+    ("forward", frozenset({(-1, 1), (1, 1)})),
+    ("forward to the left", frozenset({(-1, 1)})),
+    ("forward to the right", frozenset({(1, 1)})),
+    ("backward", frozenset({(-1, -1), (1, -1)})),
+    ("backward to the left", frozenset({(-1, -1)})),
+    ("backward to the right", frozenset({(1, -1)})),
+)
 LEAPERS = {(2, 1): "knight", (3, 1): "camel", (3, 2): "zebra"}
-NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
-
-
-def spelled(count: int) -> str:
-    """Return a small number as a word."""
-    return NUMBERS[count] if count < len(NUMBERS) else str(count)
-
-
-def listed(words: Iterable[str], joint: str = "and") -> str:
-    """Join words as in a sentence: `a, b and c`."""
-    items = list(words)
-    return items[0] if len(items) == 1 else f"{', '.join(items[:-1])} {joint} {items[-1]}"
 
 
 @dataclass(frozen=True)
@@ -47,6 +44,11 @@ class RayGroup:
     length: tuple[int, int]
     steps: frozenset[Step]
 
+    @property
+    def is_leap(self) -> bool:
+        """Whether each repetition goes further than the next square."""
+        return self.length != (1, 0)
+
 
 def ray_groups(rays: Iterable[Ray]) -> list[RayGroup]:
     """Group rays by everything but direction, in the order of their first ray."""
@@ -58,25 +60,26 @@ def ray_groups(rays: Iterable[Ray]) -> list[RayGroup]:
     return [replace(group, steps=frozenset(steps)) for group, steps in found.items()]
 
 
-def movement_sentence(group: RayGroup) -> str:
-    """Return what a piece does along a group of rays."""
+def movement_sentence(group: RayGroup, *, captures_own: bool = False) -> str:
+    """Return what a piece does along a group of rays; `captures_own` is the piece's."""
     ray = group.kind
-    text = _jump_over(group) if ray.overruns else _leap(group) if _is_leap(group) else _slide(group)
+    text = _jump_over(group, captures_own) if ray.overruns else motion(group)
     if ray.quiet and ray.capture:
-        return f"{text[0].upper()}{text[1:]}."
+        return f"{capitalised(text)}."
     return f"{'Without capturing' if ray.quiet else 'To capture'}: {text}."
 
 
-def _is_leap(group: RayGroup) -> bool:
-    return group.length != (1, 0)
+def motion(group: RayGroup) -> str:
+    """Return how a piece goes along a group of rays, whatever it does where it ends."""
+    return _leap(group) if group.is_leap else _slide(group)
 
 
 def _slide(group: RayGroup) -> str:
     reach = group.kind.reach
     if reach == 1:
-        return f"one step {_directions(group)}"
+        return f"one step {directions(group)}"
     distance = "any distance" if reach == UNLIMITED else f"up to {spelled(reach)} squares"
-    return f"slides {distance} {_directions(group)}"
+    return f"slides {distance} {directions(group)}"
 
 
 def _leap(group: RayGroup) -> str:
@@ -95,7 +98,7 @@ def _leap(group: RayGroup) -> str:
 
 
 def _straight(group: RayGroup) -> str:
-    return f"{spelled(group.length[0])} squares {_directions(group)}"
+    return f"{spelled(group.length[0])} squares {directions(group)}"
 
 
 def _limits(group: RayGroup) -> str:
@@ -104,9 +107,10 @@ def _limits(group: RayGroup) -> str:
     return f", only {listed((_oblique(step) for step in sorted(group.steps, reverse=True)), 'or')}"
 
 
-def _jump_over(group: RayGroup) -> str:
+def _jump_over(group: RayGroup, captures_own: bool) -> str:
+    targets = "an empty square, an enemy or an own piece" if captures_own else "an empty square or an enemy"
     return (
-        f"jumps exactly two squares {_directions(group)}, over anything, to an empty square or an enemy; an "
+        f"jumps exactly two squares {directions(group)}, over anything, to {targets}; an "
         "enemy on the square jumped over is captured too (always, so up to two captures), a friend there is "
         "not harmed"
     )
@@ -119,51 +123,75 @@ def _oblique(step: Step) -> str:
     return f"{vertical} and {sideways}" if abs(y) >= abs(x) else f"{sideways} and {vertical}"
 
 
-def _directions(group: RayGroup) -> str:
+def directions(group: RayGroup) -> str:
+    """Return the directions of a group whose steps are straight or diagonal."""
     scale = group.length[0]
     units = {(x // scale, y // scale) for x, y in group.steps}
     if len(units) == 8:
         return "in any direction"
-    parts = [
-        part
-        for table, whole in ((ORTHOGONAL, "orthogonally"), (DIAGONAL, "diagonally"))
-        if (part := _direction_words(units & set(table), table, whole))
-    ]
-    return " or ".join(parts)
+    straight = _direction_words(units, ORTHOGONAL, "orthogonally")
+    diagonal = _direction_words(units, DIAGONAL, "diagonally")
+    if diagonal and diagonal != ["diagonally"]:
+        diagonal = [f"diagonally {listed(diagonal, 'or')}"]
+    return listed([*straight, *diagonal], "or")
 
 
-def _direction_words(units: set[Step], table: dict[Step, str], whole: str) -> str:
-    if not units:
-        return ""
-    if len(units) == 4:
-        return whole
-    prefix = f"{whole} " if table is DIAGONAL else ""
-    pairs = {frozenset({(-1, 0), (1, 0)}): "sideways", frozenset({(-1, 1), (1, 1)}): "diagonally forward",
-             frozenset({(-1, -1), (1, -1)}): "diagonally backward"}  # fmt: skip
-    if frozenset(units) in pairs:
-        return pairs[frozenset(units)]
-    return prefix + listed((words for step, words in table.items() if step in units), "or")
+def _direction_words(units: set[Step], names: DirectionNames, whole: str) -> list[str]:
+    rest = units & {step for _, steps in names for step in steps}
+    if len(rest) == 4:
+        return [whole]
+    words = []
+    for name, steps in names:
+        if steps <= rest:
+            words.append(name)
+            rest -= steps
+    return words
 
 
-def fire_sentences(piece: PieceType, royal: str) -> list[str]:
-    """Return what a piece that fires through others may do on its slides; `royal` is the royal's name."""
+def own_capture_sentence(royal: str | None) -> str:
+    """Return what `captures_own` allows; `royal` names an own royal piece other than this one, if there is any."""
+    return f"Where it may capture an enemy it may also capture an own piece{_excepted(royal)}."
+
+
+def fire_sentences(piece: PieceType, royal: str | None) -> list[str]:
+    """Return what a piece that fires through others may do on its slides.
+
+    Args:
+        piece: The piece type.
+        royal: The name of an own royal piece other than this one, None without any.
+    """
     sentences = [
         "It may fire through the first enemy it meets on a slide: that piece is captured, and it goes on "
         "over empty squares to stop on any of them or on a second enemy, which is captured too.",
         "It may also stop on the first enemy, as any slider does.",
         "It never passes a second piece.",
     ]
-    if not piece.fires_through_own:
-        return [
-            *sentences,
-            "A friend stops it, before or after firing.",
-            "So it attacks through one piece of the other side; two pieces between, or one friend, stop it.",
-        ]
+    return sentences + (_through_friends(piece, royal) if piece.fires_through_own else _through_enemies(piece, royal))
+
+
+def _through_enemies(piece: PieceType, royal: str | None) -> list[str]:
+    friends = "A friend stops it, before or after firing."
+    if piece.captures_own:
+        friends = (
+            "It never fires through a friend, but it may stop on one, before or after firing, and capture "
+            f"it{_excepted(royal)}."
+        )
+    return [friends, "So it attacks through one piece of the other side; two pieces between, or one friend, stop it."]
+
+
+def _through_friends(piece: PieceType, royal: str | None) -> list[str]:
+    not_king, but_king = (f", not through its own {royal}", f", the {royal} excepted,") if royal else ("", "")
+    friends = "It never stops on the first friend, nor on a friend after an enemy."
+    if piece.captures_own:
+        friends = f"It may also stop on the first friend, or on a friend after an enemy{but_king} and capture it."
     return [
-        *sentences,
-        f"It may fire through a friend likewise, but not through its own {royal}: the friend is captured, "
-        f"and it may stop on an empty square, on an enemy or on a second friend, the {royal} excepted, and "
+        f"It may fire through a friend likewise{not_king.replace(', not', ', but not')}: the friend is captured, "
+        f"and it may stop on an empty square, on an enemy or on a second friend{but_king} and "
         "captures what stands there.",
-        "It never stops on the first friend, nor on a friend after an enemy.",
-        f"So it attacks through one piece of either side, not through its own {royal}; two pieces between stop it.",
+        friends,
+        f"So it attacks through one piece of either side{not_king}; two pieces between stop it.",
     ]
+
+
+def _excepted(royal: str | None) -> str:
+    return f", its own {royal} excepted" if royal else ""

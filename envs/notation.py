@@ -1,32 +1,34 @@
 """Positions and moves as text: the structure of a FEN, square names and move names.
 
-Nothing here knows how pieces move. What a FEN says is taken apart, checked for everything that can be seen
-without moving a piece, and put together again; the checks that need moves are in `rules_fen.py` and, for the
-kernels, in their own reader.
+Nothing here moves a piece. What a FEN says is taken apart, checked for everything that can be seen without a move,
+and put together again; the checks that need moves are in `rules_fen.py` and, for the kernels, in their own reader.
 
 Dims: S real squares. A board is uint8 [S] of piece codes: 0 empty, `t + 1` White's and `17 + t` Black's piece
 of type `t` (an index into `Variant.piece_types`).
 
 A FEN has six fields: the rows from the highest rank down (`*` is a hole, empty runs may have two digits), the
 side to move, castling rights, the en passant squares in one word (`a3a4`) or `-`, the halfmove clock and the
-move number. The last two may be missing together and are then `0 1`.
+move number. The last two may be missing together and are then `0 1`. Where the en passant squares do not say which
+pawn has passed them, since pawns step forward in several directions, its own square follows (`d3e4`); without it the
+first pawn in the order of the board is meant.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from envs.errors import IllegalAction, InvalidFen
+from envs.paths import must_promote
 from envs.variant import BLACK, WHITE, Variant
 
 EMPTY = 0
 BLACK_CODE = 16  # added to White's code of the same type
 NO_PROMOTION = -1
-MAX_HALFMOVE_CLOCK = 100
 MAX_FULLMOVE_NUMBER = 9999
 RIGHTS_LETTERS = "KQkq"
 SIDE_LETTERS = "wb"
@@ -48,8 +50,9 @@ class FenFields:
         to_play: 0 White, 1 Black.
         rights: Castling rights in the order of `Variant.castlings`.
         passed: The en passant squares as listed, ascending square indices.
-        halfmove_clock: Plies since the last capture or pawn move, 0..100.
+        halfmove_clock: Plies since the last capture or pawn move, 0..`Variant.clock_limit`.
         fullmove_number: 1 at the start, counted up after Black's moves, 1..9999.
+        victim: Where the pawn stands that has passed the squares, if it is named.
     """
 
     board: npt.NDArray[np.uint8]
@@ -58,6 +61,7 @@ class FenFields:
     passed: tuple[int, ...]
     halfmove_clock: int
     fullmove_number: int
+    victim: int | None = None
 
 
 def piece_code(piece_type: int, side: int) -> int:
@@ -148,20 +152,23 @@ def parse_fields(variant: Variant, text: str) -> FenFields:
     board = parse_placement(variant, words[0])
     if words[1] not in ("w", "b"):
         raise InvalidFen(f"side to move: expected 'w' or 'b', got {_shown(words[1])}")
+    passed, victim = _parse_passed(variant, words[3], board)
     return FenFields(
         board=board,
         to_play=SIDE_LETTERS.index(words[1]),
         rights=_parse_rights(variant, words[2], board),
-        passed=_parse_passed(variant, words[3]),
-        halfmove_clock=_parse_counter("halfmove clock", words[4], 0, MAX_HALFMOVE_CLOCK),
+        passed=passed,
+        halfmove_clock=_parse_counter("halfmove clock", words[4], 0, variant.clock_limit),
         fullmove_number=_parse_counter("move number", words[5], 1, MAX_FULLMOVE_NUMBER),
+        victim=victim,
     )
 
 
 def format_fields(variant: Variant, fields: FenFields) -> str:
     """Put a FEN together; equal fields give equal texts."""
     rights = "".join(letter for letter, right in zip(RIGHTS_LETTERS, fields.rights) if right)
-    passed = "".join(variant.board.names[square] for square in sorted(fields.passed))
+    listed = [*sorted(fields.passed), *([] if fields.victim is None else [fields.victim])]
+    passed = "".join(variant.board.names[square] for square in listed)
     words = (
         format_placement(variant, fields.board),
         SIDE_LETTERS[fields.to_play],
@@ -182,8 +189,8 @@ def parse_placement(variant: Variant, text: str) -> npt.NDArray[np.uint8]:
         uint8 [S] piece codes.
 
     Raises:
-        InvalidFen: Rows, row lengths, holes or letters do not fit; not one royal piece a side; a pawn stands
-            where it must have promoted.
+        InvalidFen: Rows, row lengths, holes or letters do not fit; a side that has a royal has not exactly one; a pawn
+            stands where it must have promoted.
     """
     size = variant.board
     rows = text.split("/")
@@ -246,23 +253,24 @@ def _code_of_token(variant: Variant, place: str, token: str) -> int:
 
 
 def _check_royals(variant: Variant, board: npt.NDArray[np.uint8]) -> None:
-    letter = variant.piece_types[variant.royal].letter
     for side, name in enumerate(SIDE_NAMES):
-        squares = np.flatnonzero(board == piece_code(variant.royal, side))
+        royal = variant.royals[side]
+        if royal is None:
+            continue
+        squares = np.flatnonzero(board == piece_code(royal, side))
         if len(squares) != 1:
+            letter = variant.piece_types[royal].letter
             where = ", ".join(variant.board.names[square] for square in squares[:4]) or "none"
             raise InvalidFen(f"expected one {letter} of {name}, got {len(squares)} ({where})")
 
 
 def _check_pawns(variant: Variant, board: npt.NDArray[np.uint8]) -> None:
-    """Refuse pawns on a promotion rank or beyond it."""
+    """Refuse pawns where they must have promoted."""
     if variant.pawns is None:
         return
     for side, name in enumerate(SIDE_NAMES):
-        ranks = variant.pawns.promotion_ranks[side]
         for square in np.flatnonzero(board == piece_code(variant.pawns.piece, side)):
-            y = variant.board.squares[square][1]
-            if (y >= min(ranks)) if side == WHITE else (y <= max(ranks)):
+            if must_promote(variant, side, int(square)):
                 raise InvalidFen(f"{variant.board.names[square]}: a pawn of {name} must have promoted there")
 
 
@@ -275,24 +283,29 @@ def _parse_rights(variant: Variant, word: str, board: npt.NDArray[np.uint8]) -> 
         castling, side = variant.castlings[number], number // 2
         if castling is None:
             raise InvalidFen(f"castling rights: {letter!r}, but {variant.title} has no such castling")
-        _check_home(variant, letter, castling.king_from, piece_code(variant.royal, side), board)
-        _check_home(variant, letter, castling.partner_from, piece_code(castling.partner_type, side), board)
+        for square, types in (
+            (castling.king_from, castling.king_types),
+            (castling.partner_from, castling.partner_types),
+        ):
+            _check_home(variant, letter, square, [piece_code(number, side) for number in types], board)
     rights = [letter in letters for letter in RIGHTS_LETTERS]
     return rights[0], rights[1], rights[2], rights[3]
 
 
-def _check_home(variant: Variant, right: str, square: int, code: int, board: npt.NDArray[np.uint8]) -> None:
-    if board[square] != code:
-        expected, found = piece_letter(variant, code), piece_letter(variant, int(board[square]))
+def _check_home(variant: Variant, right: str, square: int, codes: Sequence[int], board: npt.NDArray[np.uint8]) -> None:
+    if board[square] not in codes:
+        expected = " or ".join(repr(piece_letter(variant, code)) for code in codes)
+        found = piece_letter(variant, int(board[square]))
         raise InvalidFen(
-            f"castling rights: {right!r} needs {expected!r} on {variant.board.names[square]}, got "
+            f"castling rights: {right!r} needs {expected} on {variant.board.names[square]}, got "
             f"{repr(found) if found else 'an empty square'}"
         )
 
 
-def _parse_passed(variant: Variant, word: str) -> tuple[int, ...]:
+def _parse_passed(variant: Variant, word: str, board: npt.NDArray[np.uint8]) -> tuple[tuple[int, ...], int | None]:
+    """Return the squares that are listed, ascending, and apart from them the pawn's where they may need it."""
     if word == "-":
-        return ()
+        return (), None
     names = _SQUARE.findall(word)
     if "".join(names) != word:
         raise InvalidFen(f"en passant: expected '-' or squares such as 'e3', got {_shown(word)}")
@@ -301,7 +314,14 @@ def _parse_passed(variant: Variant, word: str) -> tuple[int, ...]:
             raise InvalidFen(f"en passant: no square {name!r} on this board")
         if names.count(name) != 1:
             raise InvalidFen(f"en passant: {name!r} is listed twice")
-    return tuple(sorted(variant.board.index_by_name[name] for name in names))
+    squares = sorted(variant.board.index_by_name[name] for name in names)
+    if variant.pawns is None or len(variant.pawns.forward) < 2:
+        return tuple(squares), None
+    passed = tuple(square for square in squares if board[square] == EMPTY)
+    pawns = [square for square in squares if board[square] != EMPTY]
+    if not passed or len(pawns) > 1:
+        raise InvalidFen(f"en passant: expected empty squares and at most one pawn that passed, got {_shown(word)}")
+    return passed, pawns[0] if pawns else None
 
 
 def _parse_counter(field: str, word: str, low: int, high: int) -> int:

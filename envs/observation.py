@@ -11,6 +11,7 @@ import hashlib
 import json
 from dataclasses import dataclass
 
+from envs.layout import CLOCK_SCALE
 from envs.tables import is_colour_symmetric
 from envs.variant import Variant
 
@@ -40,6 +41,7 @@ def observation_planes(variant: Variant) -> tuple[ObservationPlane, ...]:
     Pieces come by type in the order of the file, own before enemy; then castling rights, en passant, clock,
     repetitions, the side's colour where the game is not colour-symmetric, and last the real squares.
     """
+    off = "" if variant.ends.repetition_times else "; 0 always, since repetition ends no game"
     planes = [
         ObservationPlane(f"{owner} {piece.name} ({piece.letter})", f"1 where {whose} has one")
         for owner, whose in PERSPECTIVES
@@ -52,9 +54,9 @@ def observation_planes(variant: Variant) -> tuple[ObservationPlane, ...]:
     ]
     planes += [
         ObservationPlane("en passant", "1 where a pawn has passed and its capture is legal now"),
-        ObservationPlane("clock", f"plies since the last capture or pawn move / 100, {WHOLE_BOARD}"),
-        ObservationPlane("repeated once", f"1 {WHOLE_BOARD} when the position has occurred exactly once before"),
-        ObservationPlane("repeated twice", f"1 {WHOLE_BOARD} when it has occurred at least twice before"),
+        ObservationPlane("clock", f"plies since the last capture or pawn move / {clock_scale(variant)}, {WHOLE_BOARD}"),
+        ObservationPlane("repeated once", f"1 {WHOLE_BOARD} when the position has occurred exactly once before{off}"),
+        ObservationPlane("repeated twice", f"1 {WHOLE_BOARD} when it has occurred at least twice before{off}"),
     ]
     if not is_colour_symmetric(variant):
         planes.append(ObservationPlane("black to move", f"1 {WHOLE_BOARD} when Black is to move"))
@@ -62,10 +64,15 @@ def observation_planes(variant: Variant) -> tuple[ObservationPlane, ...]:
     return tuple(planes)
 
 
+def clock_scale(variant: Variant) -> int:
+    """Return what the clock plane is divided by, which is then at most 1: the move limit, where the game has one."""
+    return variant.ends.move_limit or CLOCK_SCALE
+
+
 def observation_hash(variant: Variant) -> str:
-    """Return a SHA-256 of what decides the planes: version, grid, piece letters, colour plane."""
+    """Return a SHA-256 of what decides the planes: version, grid, piece letters, colour plane, clock."""
     letters = "".join(piece.letter for piece in variant.piece_types)
-    parts = (variant.board.ranks, variant.board.files, letters, is_colour_symmetric(variant))
+    parts = (variant.board.ranks, variant.board.files, letters, is_colour_symmetric(variant), clock_scale(variant))
     return hashlib.sha256(json.dumps([OBSERVATION_VERSION, *parts]).encode()).hexdigest()
 
 

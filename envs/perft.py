@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from envs import kernels
+from envs import game_kernels
 from envs.position import Position
 from envs.rows import board_of, read_fen, thread_scratch
 from envs.tables import CompiledGame
@@ -32,7 +32,7 @@ def perft(game: CompiledGame, depth: int, fen: str | None = None) -> int:
     bound = game.legal_bound(board_of(game, row))
     moves = np.zeros(depth * bound, np.uint64)
     return int(
-        kernels.perft(
+        game_kernels.perft(
             game.tables,
             game.zobrist,
             rows.view(np.uint8).reshape(-1),

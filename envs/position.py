@@ -8,19 +8,18 @@ from pathlib import Path
 
 import numpy as np
 
-from envs import kernels, layout
+from envs import game_kernels, kernels, layout
 from envs.errors import IllegalAction
 from envs.layout import U64Array
 from envs.notation import NO_PROMOTION, format_move, parse_move
 from envs.render import draw_row
-from envs.rows import engine_for, format_fen, outcome_of, read_fen, thread_scratch
+from envs.rows import engine_for, format_fen, outcome_of_verdict, read_fen, thread_scratch
 from envs.tables import CompiledGame
-from envs.termination import Outcome, Termination
+from envs.termination import Outcome
 from envs.variant import Variant
 from envs.variant_loader import load_variant
 
 _ROW = np.uint64(0)
-_DECISIVE = (Termination.CHECKMATE.value, Termination.SCEPTER.value)
 
 
 class Position:
@@ -122,7 +121,7 @@ class Position:
         row = self._rows[-1].copy()
         kernels.make(self.game.tables, self.game.zobrist, row.view(np.uint8), row, _ROW, np.uint64(word))
         self._rows.append(row)
-        row.view(np.uint8)[layout.REPETITIONS] = min(self.repetitions, 2)
+        row.view(np.uint8)[layout.REPETITIONS] = min(self.repetitions, int(self.game.tables[layout.T_REPETITIONS]))
         self._pushed.append(move)
         self._generate()
 
@@ -156,11 +155,9 @@ class Position:
     def outcome(self) -> Outcome | None:
         """Return how the rules have ended the game, or None."""
         row = self._rows[-1]
-        kind = int(
-            kernels.verdict(self.game.tables, row.view(np.uint8), row, _ROW, np.uint64(len(self._moves())), self._check)
-        )
-        white_lost = self.to_play == "w"
-        return outcome_of(kind, float(not white_lost) if kind in _DECISIVE else 0.5)
+        num_moves = np.uint64(len(self._moves()))
+        verdict = game_kernels.verdict(self.game.tables, row.view(np.uint8), row, _ROW, num_moves, self._check)
+        return outcome_of_verdict(int(verdict), int(self._bytes()[layout.TO_PLAY]))
 
     def move_to_action(self, move: str) -> int:
         """Return the action id of a legal move.

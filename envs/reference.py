@@ -1,8 +1,11 @@
-"""The reference pages of the built-in games, made from their rules: observation planes and actions."""
+"""The reference pages of the built-in games, made from their rules: observation planes and actions.
+
+The main games have their full tables; every other game, the library, has one row of a summary.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 
@@ -12,6 +15,10 @@ from envs.tables import CompiledGame
 from envs.variant_loader import list_variants, load_variant
 
 COMMAND = "python scripts/reference.py"
+MAIN_GAMES = ("asylum", "chess", "gardner", "palace_ninja_guards", "separate_realms_2")
+"""The games with a preset in `configs/`."""
+LIBRARY_TITLE = "## The library\n"
+SHOWN_OF_HASH = 16
 OBSERVATION_INTRODUCTION = """\
 `VectorEnv.observe()` returns float32 `[B, C, H, W]`: the position of each lane as its side to move sees it.
 
@@ -42,39 +49,62 @@ with its ranks reversed, so the mover always plays up the board, and files keep 
 
 def observation_page() -> str:
     """Return `docs/reference/observation.md`."""
-    return "\n".join(["# Observation planes", "", *_generated(), OBSERVATION_INTRODUCTION, *_observations()])
+    return "\n".join(["# Observation planes", "", *generated_notice(), OBSERVATION_INTRODUCTION, *_observations()])
 
 
 def actions_page() -> str:
     """Return `docs/reference/actions.md`."""
-    return "\n".join(["# Actions", "", *_generated(), ACTIONS_INTRODUCTION, *_actions()])
+    return "\n".join(["# Actions", "", *generated_notice(), ACTIONS_INTRODUCTION, *_actions()])
 
 
-def _generated() -> list[str]:
+def generated_notice() -> list[str]:
+    """Return the lines below a page's title that say by what it was written."""
     return [f"<!-- Written by `{COMMAND}`; a test compares. -->", ""]
 
 
-def _games() -> Iterator[CompiledGame]:
-    return (engine_for(load_variant(name)) for name in list_variants())
+def _library() -> list[CompiledGame]:
+    return _compiled(name for name in list_variants() if name not in MAIN_GAMES)
+
+
+def _compiled(names: Iterable[str]) -> list[CompiledGame]:
+    return [engine_for(load_variant(name)) for name in names]
 
 
 def _observations() -> Iterator[str]:
-    for game in _games():
+    for game in _compiled(MAIN_GAMES):
         planes, ranks, files = game.observation_shape
         yield f"## {game.variant.name}\n"
-        yield f"{planes} planes of {ranks} x {files}, hash `{observation_hash(game.variant)[:16]}`.\n"
+        yield f"{planes} planes of {ranks} x {files}, hash `{_observation_hash(game)}`.\n"
         yield f"{observation_table(game.variant)}\n"
+    yield LIBRARY_TITLE
+    yield "| game | squares | planes | ranks | files | hash |\n|---|---|---|---|---|---|"
+    for game in _library():
+        planes, ranks, files = game.observation_shape
+        sizes = f"{game.variant.num_squares} | {planes} | {ranks} | {files}"
+        yield f"| {game.variant.name} | {sizes} | `{_observation_hash(game)}` |"
+    yield ""
+
+
+def _observation_hash(game: CompiledGame) -> str:
+    return observation_hash(game.variant)[:SHOWN_OF_HASH]
 
 
 def _actions() -> Iterator[str]:
-    for game in _games():
+    for game in _compiled(MAIN_GAMES):
         encoding = game.encoding
         yield f"## {game.variant.name}\n"
         size = f"A = {encoding.num_actions} actions over P = {encoding.num_planes} planes"
-        yield f"{size}, hash `{encoding.hash[:16]}`.\n"
+        yield f"{size}, hash `{encoding.hash[:SHOWN_OF_HASH]}`.\n"
         yield "| plane | right | forward | promotes to | from-squares | actions |\n|---|---|---|---|---|---|"
         for number, plane in enumerate(encoding.planes):
             actions = np.flatnonzero(encoding.plane == number)
             span = f"{actions[0]} to {actions[-1]}"
             yield f"| {number} | {plane.dx} | {plane.dy} | {plane.promotion} | {len(actions)} | {span} |"
         yield ""
+    yield LIBRARY_TITLE
+    yield "| game | squares | P | A | hash |\n|---|---|---|---|---|"
+    for game in _library():
+        encoding = game.encoding
+        sizes = f"{game.variant.num_squares} | {encoding.num_planes} | {encoding.num_actions}"
+        yield f"| {game.variant.name} | {sizes} | `{encoding.hash[:SHOWN_OF_HASH]}` |"
+    yield ""

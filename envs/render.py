@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from envs import kernels, layout
+from envs import game_kernels, layout
 from envs.layout import U8Array, U64Array
 from envs.notation import SIDE_NAMES, piece_letter
 from envs.rows import board_of, format_fen
@@ -62,14 +62,15 @@ def draw_row(game: CompiledGame, row: U64Array) -> str:
     to_play = "wb".index(side)
     parts = [f"{SIDE_NAMES[to_play]} to move"]
     data = np.array(row, np.uint64).view(np.uint8)
-    if kernels.royal_attacked(game.tables, data, np.uint64(0), np.uint64(to_play)):
+    if game_kernels.royal_attacked(game.tables, data, np.uint64(0), np.uint64(to_play)):
         parts[0] += ", in check"
     if any(game.variant.castlings):
         parts.append(f"castling {'none' if rights == '-' else rights}")
     if passed != "-":
         names = sorted(game.variant.board.names[square] for square in _passed(data))
         parts.append(f"en passant on {' and '.join(names)}")
-    parts += [f"{clock} plies without capture or pawn move", f"move {number}"]
+    without = "capture" if game.variant.pawns is None else "capture or pawn move"
+    parts += [f"{clock} plies without {without}", f"move {number}"]
     return f"{draw_board(game.variant, board_of(game, row))}\n\n{'; '.join(parts)}"
 
 

@@ -6,16 +6,18 @@ any array of that shape and type, also read-only; they never change their argume
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from threading import local
 
 import numpy as np
 import numpy.typing as npt
 
-from envs import kernels, lane_kernels, layout
+from envs import game_kernels, kernels, lane_kernels, layout
+from envs.actions import pawn_steps
 from envs.errors import IllegalAction, InvalidFen
 from envs.jit import announce_compilation
 from envs.layout import U8Array, U64Array
-from envs.notation import MAX_FULLMOVE_NUMBER, FenFields, format_fields, parse_fields
+from envs.notation import MAX_FULLMOVE_NUMBER, FenFields, format_fields, parse_fields, piece_code
 from envs.tables import CompiledGame, compile_game
 from envs.termination import Outcome, Termination
 from envs.variant import BLACK, WHITE, Variant
@@ -66,7 +68,7 @@ def read_fen(game: CompiledGame, text: str) -> U64Array:
     bytes_[layout.PLY : layout.PLY + 4].view(np.uint32)[0] = 2 * (fields.fullmove_number - 1) + fields.to_play
     victim = _passing_pawn(game.variant, fields) if fields.passed else 0
     passed = np.array(fields.passed, np.uint8)
-    kernels.set_up(game.tables, game.zobrist, bytes_, row, _U64(0), passed, len(passed), victim)
+    game_kernels.set_up(game.tables, game.zobrist, bytes_, row, _U64(0), passed, len(passed), victim)
     _check_royals(game, row)
     return row
 
@@ -74,16 +76,20 @@ def read_fen(game: CompiledGame, text: str) -> U64Array:
 def format_fen(game: CompiledGame, row: U64Array) -> str:
     """Return the FEN of a row uint64 [W]."""
     data = np.ascontiguousarray(row).view(np.uint8)
-    rights = int(data[layout.CASTLING])
-    count = int(data[layout.EP_COUNT])
+    rights, to_move = int(data[layout.CASTLING]), int(data[layout.TO_PLAY])
+    count, victim = int(data[layout.EP_COUNT]), int(data[layout.EP_VICTIM])
+    passed = tuple(sorted(data[layout.EP_SQUARES : layout.EP_SQUARES + count].tolist()))
     ply = int(data[layout.PLY : layout.PLY + 4].view(np.uint32)[0])
+    board = board_of(game, row)
+    is_first = not passed or next(_passing_pawns(game.variant, board, 1 - to_move, passed)) == victim
     return format_fields(game.variant, FenFields(
-        board=board_of(game, row),
-        to_play=int(data[layout.TO_PLAY]),
+        board=board,
+        to_play=to_move,
         rights=(bool(rights & 1), bool(rights & 2), bool(rights & 4), bool(rights & 8)),
-        passed=tuple(sorted(data[layout.EP_SQUARES : layout.EP_SQUARES + count].tolist())),
+        passed=passed,
         halfmove_clock=int(data[layout.CLOCK : layout.CLOCK + 2].view(np.uint16)[0]),
         fullmove_number=min(ply // 2 + 1, MAX_FULLMOVE_NUMBER),
+        victim=None if is_first else victim,
     ))  # fmt: skip
 
 
@@ -151,7 +157,7 @@ def legal_moves(game: CompiledGame, rows: U64Array) -> tuple[U64Array, npt.NDArr
     moves = np.empty((len(rows), bound), np.uint64)
     counts = np.zeros(len(rows), np.int32)
     checks = np.zeros(len(rows), np.bool_)
-    kernels.legal_moves(
+    game_kernels.legal_moves(
         game.tables,
         rows.view(np.uint8).reshape(-1),
         rows.reshape(-1),
@@ -213,8 +219,8 @@ def replay_actions(game: CompiledGame, start_fen: str, actions: npt.ArrayLike) -
     rows = np.zeros((len(played) + 1, game.state_words), np.uint64)
     rows[0] = read_fen(game, start_fen)
     moves = np.empty(game.legal_bound(board_of(game, rows[0])), np.uint64)
-    history = np.zeros(layout.HISTORY_LENGTH, np.uint64)
-    count, termination = kernels.replay(
+    history = np.zeros(min(len(rows), layout.LONGEST_HISTORY), np.uint64)
+    count, ended = game_kernels.replay(
         game.tables,
         game.zobrist,
         rows.view(np.uint8).reshape(-1),
@@ -225,14 +231,9 @@ def replay_actions(game: CompiledGame, start_fen: str, actions: npt.ArrayLike) -
         thread_scratch(),
     )
     if count < len(played):
-        why = "comes after the end of the game" if termination else "is not legal"
+        why = "comes after the end of the game" if ended else "is not legal"
         raise IllegalAction(f"action {count} of {len(played)} ({played[count]}) {why}: {format_fen(game, rows[count])}")
-    if not termination:
-        return rows, None
-    ended = Termination(termination)
-    mover_lost = ended in (Termination.CHECKMATE, Termination.SCEPTER)
-    to_move = int(rows[-1].view(np.uint8)[layout.TO_PLAY])
-    return rows, outcome_of(int(termination), float(to_move == BLACK) if mover_lost else 0.5)
+    return rows, outcome_of_verdict(int(ended), int(rows[-1].view(np.uint8)[layout.TO_PLAY]))
 
 
 def checked_actions(actions: npt.ArrayLike, length: int | None) -> npt.NDArray[np.int64]:
@@ -242,10 +243,12 @@ def checked_actions(actions: npt.ArrayLike, length: int | None) -> npt.NDArray[n
         ValueError: They are not integers of that shape.
     """
     given = np.asarray(actions)
+    if given.dtype == np.int64 and given.shape == (length,) and given.flags.carray:
+        return given  # as most callers give them, in no time
     is_empty = given.size == 0 and length in (None, 0)
     if given.ndim != 1 or length not in (None, len(given)) or not (given.dtype.kind in "iu" or is_empty):
         raise ValueError(f"actions: expected integers [{length or 'T'}], got {given.dtype} {list(given.shape)}")
-    return np.ascontiguousarray(given, dtype=np.int64)
+    return np.require(given, np.int64, ["C", "W"])
 
 
 def outcome_of(termination: int, white_score: float) -> Outcome | None:
@@ -254,6 +257,11 @@ def outcome_of(termination: int, white_score: float) -> Outcome | None:
         return None
     winner = {1.0: "w", 0.0: "b"}.get(white_score)
     return Outcome(Termination(termination), winner)  # type: ignore[arg-type]
+
+
+def outcome_of_verdict(verdict: int, to_move: int) -> Outcome | None:
+    """Return the outcome that a verdict (`layout.py`) on a position with `to_move` to play stands for."""
+    return outcome_of(verdict & 15, float(lane_kernels.white_score_of(verdict, to_move))) if verdict else None
 
 
 def _writable(game: CompiledGame, rows: U64Array) -> U64Array:
@@ -269,41 +277,35 @@ def _passing_pawn(variant: Variant, fields: FenFields) -> int:
     Raises:
         InvalidFen: No pawn of the side that just moved can have.
     """
-    mover = 1 - fields.to_play
-    board, pawns = variant.board, variant.pawns
-    forward = 1 if mover == WHITE else -1
-    listed = ", ".join(board.names[square] for square in fields.passed)
-    fault = InvalidFen(
-        f"en passant: no pawn of the side that just moved can have passed over {listed} in its last move"
-    )
-    files = {board.squares[square][0] for square in fields.passed}
-    if pawns is None or len(files) != 1:
-        raise fault
-    (x,) = files
-    heights = [board.squares[square][1] for square in fields.passed]
-    pawn = pawns.piece + 1 + mover * layout.BLACK_CODE
-    for start_y in pawns.start_ranks[mover]:
-        y = start_y
-        for _ in range(pawns.first_steps + 1):
-            square = board.index.get((x, y))
-            if square is None or fields.board[square]:
-                break
-            y += forward
-        square = board.index.get((x, y))
-        between = range(start_y + forward, y, forward)
-        reachable = abs(y - start_y) <= pawns.first_steps and square is not None and fields.board[square] == pawn
-        if reachable and square is not None and all(height in between for height in heights):
-            return square
-    raise fault
+    for victim in _passing_pawns(variant, fields.board, 1 - fields.to_play, fields.passed):
+        if fields.victim in (None, victim):
+            return victim
+    squares = [*fields.passed, *([] if fields.victim is None else [fields.victim])]
+    names = ", ".join(variant.board.names[square] for square in squares)
+    raise InvalidFen(f"en passant: no pawn of the side that just moved can have passed over {names} in its last move")
+
+
+def _passing_pawns(variant: Variant, board: U8Array, mover: int, passed: tuple[int, ...]) -> Iterator[int]:
+    """Yield where the pawns of `mover` stand that may have passed all listed squares, in the order of the board."""
+    pawns = variant.pawns
+    if pawns is None:
+        return
+    pawn = piece_code(pawns.piece, mover)
+    for start, (_, y) in enumerate(variant.board.squares):
+        if y not in pawns.start_ranks[mover] or board[start]:
+            continue
+        for run in pawn_steps(variant, start, mover):
+            occupied = next((n for n, square in enumerate(run) if board[square]), 0)
+            if occupied and board[run[occupied]] == pawn and set(passed) <= set(run[:occupied]):
+                yield run[occupied]
 
 
 def _check_royals(game: CompiledGame, row: U64Array) -> None:
-    variant, data = game.variant, row.view(np.uint8)
+    names, data = game.variant.board.names, row.view(np.uint8)
     mover = int(data[layout.TO_PLAY])
-    own, other = int(data[layout.ROYALS + mover]), int(data[layout.ROYALS + 1 - mover])
-    if kernels.royal_attacked(game.tables, data, _U64(0), _U64(1 - mover)):
-        raise InvalidFen(
-            f"the side that just moved is in check: its king on {variant.board.names[other]} could be captured"
-        )
-    if own in variant.goals[mover]:
-        raise InvalidFen(f"the king of the side to move is on {variant.board.names[own]}, where it has already won")
+    if game_kernels.royal_attacked(game.tables, data, _U64(0), _U64(1 - mover)):
+        square = names[int(data[layout.ROYALS + 1 - mover])]
+        raise InvalidFen(f"the side that just moved is in check: its royal piece on {square} could be captured")
+    reached = int(game_kernels.stands_on_goal(game.tables, data, _U64(0), _U64(mover)))
+    if reached:
+        raise InvalidFen(f"the side to move has a piece on {names[reached - 1]}, where it has already won")

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import textwrap
 
-from envs.describe import Entry, Section, describe, option_changes
+from envs.describe import Section, describe, option_changes
+from envs.game_words import Entry, listed, spelled
 from envs.move_diagrams import capture_example, draw_example, legend, move_diagram
-from envs.move_words import listed, spelled
+from envs.notation import parse_fields
 from envs.render import draw_board
-from envs.rows import boards, engine_for, read_fen
 from envs.variant import Variant
 
 PAGE_WIDTH = 100
@@ -44,18 +44,23 @@ def _bullet(text: str, mark: str = "-") -> str:
 
 def _title(variant: Variant) -> str:
     document = variant.document
-    author = ", ".join(str(document[key]) for key in ("inventor", "year") if document.get(key))
+    inventor, year = document.get("inventor"), document.get("year")
     on = [name for name, is_on in variant.options.items() if is_on]
-    title = f"{variant.title.upper()}{f' with {listed(on)}' if on else ''}"
-    lines = [title, "=" * len(title)]
-    lines += [f"Inventor: {author}"] if author else []
-    lines += [f"Source:   {document['source']}"] if document.get("source") else []
+    title = textwrap.wrap(f"{variant.title.upper()}{f' with {listed(on)}' if on else ''}", PAGE_WIDTH)
+    lines = [*title, "=" * max(map(len, title))]
+    lines += [_credit("Inventor", f"{inventor}{f', {year}' if year else ''}")] if inventor else []
+    lines += [_credit("Year", str(year))] if year and not inventor else []
+    lines += [_credit("Source", document["source"])] if document.get("source") else []
     return "\n".join(lines)
 
 
+def _credit(name: str, text: str) -> str:
+    label = f"{name + ':':<10}"
+    return _wrapped(text, label, " " * len(label))
+
+
 def _board(variant: Variant, section: Section) -> str:
-    game = engine_for(variant)
-    drawing = draw_board(variant, boards(game, read_fen(game, variant.start_fen)[None])[0])
+    drawing = draw_board(variant, parse_fields(variant, variant.start_fen).board)
     return _beside(drawing, [sentence for entry in section.entries for sentence in entry.sentences])
 
 
@@ -122,9 +127,10 @@ def _piece(variant: Variant, number: int, entry: Entry, drawing: str) -> str:
 def _options(variant: Variant) -> str:
     blocks = []
     for change in option_changes(variant):
-        count = spelled(len(change.added) + len(change.removed))
+        count = len(change.added) + len(change.removed)
+        sentences = f"{spelled(count)} sentence{'' if count == 1 else 's'}"
         title = f"{INDENT}{change.name} is {'on' if change.is_on else 'off'}. "
-        title += f"Switching it {'off' if change.is_on else 'on'} changes {count} sentences (- goes, + comes):"
+        title += f"Switching it {'off' if change.is_on else 'on'} changes {sentences} (- goes, + comes):"
         lines = [
             _bullet(f"{heading}: {sentence}", mark)
             for mark, sentences in (("-", change.removed), ("+", change.added))

@@ -1,7 +1,8 @@
 """The rules, slow and obvious: the specification of every game, to be read beside the inventor's page.
 
-One position at a time, plain Python, no tables but the paths of pieces on an empty board (`paths.py`). The
-compiled kernels say the same thing fast; tests hold the two together on every ply of random games.
+One position at a time, plain Python, no tables but the paths of pieces on an empty board (`paths.py`); what a board
+alone says about the end of a game is in `game_end.py`. The compiled kernels say the same thing fast; tests hold the
+two together on every ply of random games.
 
 Dims: S real squares. A square is an index 0..S-1 of `Variant.board`. A piece is its letter, capital for
 White. Sides are 0 (White) and 1 (Black).
@@ -12,19 +13,28 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
-from envs.notation import MAX_FULLMOVE_NUMBER, MAX_HALFMOVE_CLOCK
-from envs.paths import Path, approaches, letter_of, paths_of, side_of
+from envs.game_end import board_outcome, outcome_for
+from envs.notation import MAX_FULLMOVE_NUMBER
+from envs.paths import (
+    Path,
+    approaches,
+    letter_of,
+    may_promote,
+    must_promote,
+    paths_of,
+    pawn_routes,
+    royal_letter,
+    side_of,
+)
 from envs.termination import Outcome, Termination
 from envs.variant import WHITE, Castling, Pawns, Variant
 
 Pieces = tuple[str, ...]
 """S letters, capital for White, `""` for an empty square."""
 
-REPETITIONS_TO_DRAW = 3
 NUM_BARE_KINGS = 2
-COLOURS: tuple[Literal["w"], Literal["b"]] = ("w", "b")
 
 
 @dataclass(frozen=True)
@@ -37,7 +47,7 @@ class State:
         rights: Castling rights in the order of `Variant.castlings`.
         passed: Squares that the pawn that just moved passed over, whether or not a capture there is possible.
         victim: Where that pawn stands now, None without passed squares.
-        halfmove_clock: Plies since the last capture or pawn move; stays at the highest number that a FEN can say.
+        halfmove_clock: Plies since the last capture or pawn move; stays at `Variant.clock_limit`.
         fullmove_number: Counted up after Black's moves; stays at the highest number that a FEN can say.
     """
 
@@ -76,59 +86,62 @@ class Move(NamedTuple):
     kind: Kind = Kind.PLAIN
 
 
-# --- Pseudo-legal moves -----------------------------------------------------------------------
+# --- How pieces move --------------------------------------------------------------------------
 
 
 def captures_and_steps(
     variant: Variant, board: Sequence[str], piece: str, path: Path
 ) -> Iterator[tuple[int, tuple[int, ...]]]:
     """Yield `(to square, victims)` of each move that `piece` has along `path`."""
-    white = piece.isupper()
     if path.ray.overruns:
-        yield from _overrun(board, white, path)
+        yield from _overrun(variant, board, piece, path)
         return
     kind = variant.piece_types[variant.type_by_letter[piece.upper()]]
-    own_royal = letter_of(variant, variant.royal, side_of(piece))
     shot: tuple[int, ...] = ()  # the first piece on the way, once fired through
     for square in path.landings:
-        occupant = board[square]
-        if not occupant:
+        if not board[square]:
             if path.ray.quiet:
                 yield square, shot
             continue
-        enemy = occupant.isupper() != white
-        own_may_be_hit = kind.fires_through_own and occupant != own_royal
+        may_land = _may_hit(variant, piece, board[square], own=kind.captures_own)
+        may_fire = _may_hit(variant, piece, board[square], own=kind.fires_through_own)
         if shot:
-            if enemy or (own_may_be_hit and board[shot[0]].isupper() == white):
+            has_shot_own = side_of(board[shot[0]]) == side_of(piece)
+            if may_land or (may_fire and has_shot_own):
                 yield square, (*shot, square)
             return  # never past a second piece
-        if enemy and path.ray.capture:
+        if path.ray.capture and may_land:
             yield square, (square,)
-        if not (path.ray.fires_through and (enemy or own_may_be_hit)):
+        if not (path.ray.fires_through and may_fire):
             return
         shot = (square,)
 
 
-def _overrun(board: Sequence[str], white: bool, path: Path) -> Iterator[tuple[int, tuple[int, ...]]]:
+def _overrun(variant: Variant, board: Sequence[str], piece: str, path: Path) -> Iterator[tuple[int, tuple[int, ...]]]:
     """Jump exactly two squares: an enemy jumped over is captured as well, a friend is not harmed."""
+    kind = variant.piece_types[variant.type_by_letter[piece.upper()]]
     (square,) = path.landings
     over = path.jumped
-    jumped = () if over is None or not board[over] or board[over].isupper() == white else (over,)
+    jumped = () if over is None or not board[over] or side_of(board[over]) == side_of(piece) else (over,)
     if not board[square]:
         yield square, jumped
-    elif board[square].isupper() != white:
+    elif _may_hit(variant, piece, board[square], own=kind.captures_own):
         yield square, (*jumped, square)
+
+
+def _may_hit(variant: Variant, piece: str, other: str, *, own: bool) -> bool:
+    """Return whether `piece` may capture `other`: an enemy or, if it may hit its `own`, any of them but its royal."""
+    side = side_of(piece)
+    return side_of(other) != side or (own and other != royal_letter(variant, side))
 
 
 def pseudo_legal_moves(variant: Variant, state: State) -> list[Move]:
     """Return the moves of the side to move, the king's safety left aside except in castling; each once."""
-    white = state.to_play == WHITE
     moves: list[Move] = []
-    pawn = "" if variant.pawns is None else letter_of(variant, variant.pawns.piece, state.to_play)
     for square, piece in enumerate(state.board):
-        if not piece or piece.isupper() != white:
+        if not piece or side_of(piece) != state.to_play:
             continue
-        if piece == pawn:
+        if is_pawn(variant, piece):
             moves += _pawn_moves(variant, state, square)
             continue
         for path in paths_of(variant, piece, square):
@@ -138,10 +151,17 @@ def pseudo_legal_moves(variant: Variant, state: State) -> list[Move]:
     return list(dict.fromkeys(moves))
 
 
+# --- Pawns ------------------------------------------------------------------------------------
+
+
+def is_pawn(variant: Variant, piece: str) -> bool:
+    """Return whether a piece letter of either side is the pawn's."""
+    return variant.pawns is not None and variant.type_by_letter[piece.upper()] == variant.pawns.piece
+
+
 def _pawn_moves(variant: Variant, state: State, square: int) -> Iterator[Move]:
-    pawns = variant.pawns
+    pawns, piece = variant.pawns, state.board[square]
     assert pawns is not None
-    piece = letter_of(variant, pawns.piece, state.to_play)
     for to_square in pawn_steps(variant, pawns, state, square):
         yield from _with_promotions(variant, pawns, state.to_play, Move(square, to_square))
     for path in paths_of(variant, piece, square):
@@ -155,26 +175,34 @@ def _pawn_moves(variant: Variant, state: State, square: int) -> Iterator[Move]:
 
 
 def pawn_steps(variant: Variant, pawns: Pawns, state: State, square: int) -> Iterator[int]:
-    """Step over empty squares, several times from a start rank; a promotion rank ends it."""
-    x, y = variant.board.squares[square]
-    forward = 1 if state.to_play == WHITE else -1
-    steps = pawns.first_steps if y in pawns.start_ranks[state.to_play] else 1
-    for _ in range(steps):
-        y += forward
-        to_square = variant.board.index.get((x, y))
-        if to_square is None or state.board[to_square]:
-            return
-        yield to_square
-        if y in pawns.promotion_ranks[state.to_play]:
-            return
+    """Step onto empty squares, several times from a start rank; a square of promotion ends it."""
+    for route in pawn_routes(variant, state.to_play, square):
+        for to_square in route:
+            if state.board[to_square]:
+                break
+            yield to_square
+
+
+def squares_passed(variant: Variant, state: State, move: Move) -> tuple[int, ...]:
+    """Return the squares that a pawn lands on before it ends its first steps, ascending; none in any other move."""
+    if not is_pawn(variant, state.board[move.from_square]) or move.victims or move.promotion:
+        return ()
+    for route in pawn_routes(variant, state.to_play, move.from_square):
+        if move.to_square in route:
+            return tuple(sorted(route[: route.index(move.to_square)]))
+    return ()
 
 
 def _with_promotions(variant: Variant, pawns: Pawns, side: int, move: Move) -> Iterator[Move]:
-    if variant.board.squares[move.to_square][1] not in pawns.promotion_ranks[side]:
+    """Yield a pawn's move with each of its promotions, and without one where it need not promote."""
+    if may_promote(variant, side, move.to_square):
+        for piece_type in pawns.promotes_to[side]:
+            yield move._replace(promotion=variant.piece_types[piece_type].letter)
+    if not must_promote(variant, side, move.to_square):
         yield move
-        return
-    for piece_type in pawns.promotes_to:
-        yield move._replace(promotion=variant.piece_types[piece_type].letter)
+
+
+# --- Castling ---------------------------------------------------------------------------------
 
 
 def _castling_moves(variant: Variant, state: State) -> Iterator[Move]:
@@ -205,7 +233,9 @@ def _castling_is_clear(variant: Variant, board: Pieces, castling: Castling) -> b
 
 
 def _castling_is_safe(variant: Variant, state: State, castling: Castling) -> bool:
-    """The king is attacked neither at home nor on its way nor at its goal, the partner still at home."""
+    """A royal is attacked neither at home nor on its way nor at its goal, the partner still at home."""
+    if variant.royals[state.to_play] is None:
+        return True
     kingless = list(state.board)
     kingless[castling.king_from] = ""
     return not any(
@@ -218,17 +248,17 @@ def _castling_is_safe(variant: Variant, state: State, castling: Castling) -> boo
 
 
 def attacked(variant: Variant, board: Sequence[str], square: int, by_side: int) -> bool:
-    """Return whether a king on `square` could be captured by a move of `by_side`, in passing too.
+    """Return whether a piece on `square` could be captured by a move of `by_side`, in passing too.
 
     Args:
         variant: The game.
         board: S letters.
-        square: A royal piece of the other side is thought to stand here, whatever does.
+        square: A piece of the other side is thought to stand here, whatever does.
         by_side: The attacker.
     """
-    royal = letter_of(variant, variant.royal, 1 - by_side)
-    if board[square] != royal:
-        board = [*board[:square], royal, *board[square + 1 :]]
+    if not board[square] or side_of(board[square]) == by_side:
+        any_piece = letter_of(variant, 0, 1 - by_side)  # its side is all that counts
+        board = [*board[:square], any_piece, *board[square + 1 :]]
     for source, piece, path in approaches(variant, by_side, square):
         if board[source] == piece:
             for _, victims in captures_and_steps(variant, board, piece, path):
@@ -237,35 +267,41 @@ def attacked(variant: Variant, board: Sequence[str], square: int, by_side: int) 
     return False
 
 
-def king_square(variant: Variant, board: Sequence[str], side: int) -> int:
-    """Return where a side's royal piece stands."""
-    return board.index(letter_of(variant, variant.royal, side))
+def king_square(variant: Variant, board: Sequence[str], side: int) -> int | None:
+    """Return where a side's royal stands, None if it has none."""
+    royal = royal_letter(variant, side)
+    return None if royal is None else board.index(royal)
+
+
+def king_attacked(variant: Variant, board: Sequence[str], side: int) -> bool:
+    """Return whether a side's royal could be captured; never without one."""
+    square = king_square(variant, board, side)
+    return square is not None and attacked(variant, board, square, 1 - side)
 
 
 def in_check(variant: Variant, state: State) -> bool:
     """Return whether the side to move is in check."""
-    return attacked(variant, state.board, king_square(variant, state.board, state.to_play), 1 - state.to_play)
+    return king_attacked(variant, state.board, state.to_play)
 
 
 def legal_moves(variant: Variant, state: State) -> list[Move]:
-    """Return the legal moves in the order of the board; none once a goal has been reached."""
-    if goal_reached(variant, state):
+    """Return the legal moves in the order of the board; none once the board has ended the game."""
+    if board_outcome(variant, state.board, 1 - state.to_play) is not None:
         return []
     return [move for move in pseudo_legal_moves(variant, state) if leaves_king_safe(variant, state, move)]
 
 
 def leaves_king_safe(variant: Variant, state: State, move: Move) -> bool:
     """Return whether the mover's king cannot be captured after a pseudo-legal move."""
-    board = board_after(variant, state, move)
-    return not attacked(variant, board, king_square(variant, board, state.to_play), 1 - state.to_play)
+    return not king_attacked(variant, board_after(variant, state, move), state.to_play)
 
 
 def legal_passed(variant: Variant, state: State) -> tuple[int, ...]:
     """Return the squares on which an en passant capture is legal now, ascending."""
-    if not state.passed or goal_reached(variant, state):
+    if not state.passed:
         return ()
-    captures = (move for move in pseudo_legal_moves(variant, state) if move.kind is Kind.EN_PASSANT)
-    return tuple(sorted({move.to_square for move in captures if leaves_king_safe(variant, state, move)}))
+    captures = (move for move in legal_moves(variant, state) if move.kind is Kind.EN_PASSANT)
+    return tuple(sorted({move.to_square for move in captures}))
 
 
 # --- Making a move ----------------------------------------------------------------------------
@@ -297,10 +333,9 @@ def _castling_of(variant: Variant, state: State, move: Move) -> Castling:
 
 def make(variant: Variant, state: State, move: Move) -> State:
     """Return the position after a legal move."""
-    number = variant.type_by_letter[state.board[move.from_square].upper()]
-    is_pawn = variant.pawns is not None and number == variant.pawns.piece
-    passed = squares_passed(variant, move) if is_pawn and not move.promotion else ()
+    passed = squares_passed(variant, state, move)
     touched = {move.from_square, *move.victims}
+    resets_clock = bool(move.victims) or is_pawn(variant, state.board[move.from_square])
     return State(
         board=tuple(board_after(variant, state, move)),
         to_play=1 - state.to_play,
@@ -310,35 +345,21 @@ def make(variant: Variant, state: State, move: Move) -> State:
         ),
         passed=passed,
         victim=move.to_square if passed else None,
-        halfmove_clock=0 if is_pawn or move.victims else min(state.halfmove_clock + 1, MAX_HALFMOVE_CLOCK),
+        halfmove_clock=0 if resets_clock else min(state.halfmove_clock + 1, variant.clock_limit),
         fullmove_number=min(state.fullmove_number + state.to_play, MAX_FULLMOVE_NUMBER),
     )
-
-
-def squares_passed(variant: Variant, move: Move) -> tuple[int, ...]:
-    """Return the squares that a pawn steps over, ascending: none in a capture, nor in a single step."""
-    (x, y), (to_x, to_y) = (variant.board.squares[square] for square in (move.from_square, move.to_square))
-    if x != to_x:
-        return ()
-    return tuple(variant.board.index[x, between] for between in range(min(y, to_y) + 1, max(y, to_y)))
 
 
 # --- The end of the game ----------------------------------------------------------------------
 
 
-def goal_reached(variant: Variant, state: State) -> bool:
-    """Return whether the side that just moved has its king on one of its goal squares."""
-    mover = 1 - state.to_play
-    goals = variant.goals[mover]
-    return bool(goals) and king_square(variant, state.board, mover) in goals
-
-
-Identity = tuple[Pieces, int, tuple[bool, ...], tuple[int, ...]]
+Identity = tuple[Pieces, int, tuple[bool, ...], tuple[int, ...], int | None]
 
 
 def identity(variant: Variant, state: State) -> Identity:
-    """Return what repeated positions share: board, side, castling rights, legal en passant squares."""
-    return state.board, state.to_play, state.rights, legal_passed(variant, state)
+    """Return what repeated positions share: board, side, castling rights, legal en passant squares and their victim."""
+    passed = legal_passed(variant, state)
+    return state.board, state.to_play, state.rights, passed, state.victim if passed else None
 
 
 def outcome(
@@ -356,16 +377,18 @@ def outcome(
         earlier: Identities of the positions before it in this game.
         moves: Its legal moves, when they are known already.
     """
-    if goal_reached(variant, state):
-        return Outcome(Termination.SCEPTER, COLOURS[1 - state.to_play])
+    ends, to_play = variant.ends, state.to_play
+    ended = board_outcome(variant, state.board, 1 - to_play)
+    if ended is not None:
+        return ended
     if not (legal_moves(variant, state) if moves is None else moves):
         if in_check(variant, state):
-            return Outcome(Termination.CHECKMATE, COLOURS[1 - state.to_play])
-        return Outcome(Termination.STALEMATE, None)
-    if variant.bare_kings_draw and sum(map(bool, state.board)) == NUM_BARE_KINGS:
-        return Outcome(Termination.BARE_KINGS, None)
-    if earlier.count(identity(variant, state)) + 1 >= REPETITIONS_TO_DRAW:
-        return Outcome(Termination.REPETITION, None)
-    if state.halfmove_clock >= MAX_HALFMOVE_CLOCK:
-        return Outcome(Termination.FIFTY_MOVES, None)
+            return outcome_for(to_play, "loss", Termination.CHECKMATE)
+        return outcome_for(to_play, ends.stalemate, Termination.STALEMATE)
+    if ends.bare_kings_draw and sum(map(bool, state.board)) == NUM_BARE_KINGS:
+        return outcome_for(to_play, "draw", Termination.BARE_KINGS)
+    if ends.repetition_times and earlier.count(identity(variant, state)) + 1 >= ends.repetition_times:
+        return outcome_for(to_play, ends.repetition_result, Termination.REPETITION)
+    if ends.move_limit and state.halfmove_clock >= ends.move_limit:
+        return outcome_for(to_play, "draw", Termination.FIFTY_MOVES)
     return None

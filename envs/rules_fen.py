@@ -5,15 +5,18 @@ Whatever can be seen without moving a piece has been checked by `notation.parse_
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
+from itertools import takewhile
 
 import numpy as np
 
 from envs.errors import InvalidFen
+from envs.game_end import goal_square
 from envs.notation import FenFields, format_fields, format_move, letter_code, parse_fields, piece_letter
-from envs.paths import letter_of
-from envs.rules import Move, State, attacked, king_square, legal_passed, pawn_steps, squares_passed
-from envs.variant import WHITE, Pawns, Variant
+from envs.paths import letter_of, pawn_routes
+from envs.rules import Move, State, king_attacked, king_square, legal_passed
+from envs.variant import Variant
 
 
 def move_name(variant: Variant, move: Move) -> str:
@@ -34,6 +37,8 @@ def fen(variant: Variant, state: State) -> str:
         halfmove_clock=state.halfmove_clock,
         fullmove_number=state.fullmove_number,
     )
+    if fields.passed and next(_passing_pawns(variant, state, fields.passed)) != state.victim:
+        fields = replace(fields, victim=state.victim)
     return format_fields(variant, fields)
 
 
@@ -54,39 +59,55 @@ def parse_fen(variant: Variant, text: str) -> State:
     board = tuple(piece_letter(variant, int(code)) for code in fields.board)
     counters = (fields.halfmove_clock, fields.fullmove_number)
     state = State(board, fields.to_play, fields.rights, (), None, *counters)
-    names = variant.board.names
-    own_king, other_king = (king_square(variant, board, side) for side in (state.to_play, 1 - state.to_play))
-    if attacked(variant, board, other_king, state.to_play):
-        raise InvalidFen(f"the side that just moved is in check: its king on {names[other_king]} can be taken")
-    if own_king in variant.goals[state.to_play]:
-        raise InvalidFen(f"the king of the side to move is on {names[own_king]}, where it has already won")
+    _check_mover_is_safe(variant, state)
+    _check_goals(variant, state)
     if not fields.passed:
         return state
-    victim = _passing_pawn(variant, state, fields.passed)
+    victim = _passing_pawn(variant, state, fields)
     state = replace(state, passed=fields.passed, victim=victim)
     legal = legal_passed(variant, state)
     return replace(state, passed=legal, victim=victim if legal else None)
 
 
-def _passing_pawn(variant: Variant, state: State, passed: tuple[int, ...]) -> int:
-    """Return where the pawn stands that has just passed over all of the listed squares."""
-    pawns, mover = variant.pawns, 1 - state.to_play
-    if pawns is not None:
-        for start, (_, y) in enumerate(variant.board.squares):
-            if y in pawns.start_ranks[mover] and not state.board[start]:
-                victim = _pawn_beyond(variant, pawns, replace(state, to_play=mover), start)
-                if victim is not None and set(passed) <= set(squares_passed(variant, Move(start, victim))):
-                    return victim
-    listed = ", ".join(variant.board.names[square] for square in passed)
+def _check_mover_is_safe(variant: Variant, state: State) -> None:
+    """Refuse a position in which the side that just moved has left its royal attacked."""
+    mover = 1 - state.to_play
+    square = king_square(variant, state.board, mover)
+    if square is not None and king_attacked(variant, state.board, mover):
+        place = variant.board.names[square]
+        raise InvalidFen(f"the side that just moved is in check: its royal piece on {place} could be captured")
+
+
+def _check_goals(variant: Variant, state: State) -> None:
+    """Refuse a position in which the side to move has won by an earlier move."""
+    for goal in variant.ends.goals:
+        square = goal_square(variant, state.board, goal, state.to_play)
+        if square is not None:
+            place = variant.board.names[square]
+            raise InvalidFen(f"the side to move has a piece on {place}, where it has already won")
+
+
+def _passing_pawn(variant: Variant, state: State, fields: FenFields) -> int:
+    """Return where the pawn stands that passed over all of the listed squares in its last move."""
+    for victim in _passing_pawns(variant, state, fields.passed):
+        if fields.victim in (None, victim):
+            return victim
+    squares = [*fields.passed, *([] if fields.victim is None else [fields.victim])]
+    listed = ", ".join(variant.board.names[square] for square in squares)
     raise InvalidFen(f"en passant: no pawn of the side that just moved can have passed over {listed} in its last move")
 
 
-def _pawn_beyond(variant: Variant, pawns: Pawns, state: State, start: int) -> int | None:
-    """Return the pawn that may have made a first move from `start`, over squares that are empty now."""
-    x, y = variant.board.squares[start]
-    forward = 1 if state.to_play == WHITE else -1
-    num_empty = len(list(pawn_steps(variant, pawns, state, start)))
-    beyond = variant.board.index.get((x, y + forward * (num_empty + 1)))
-    if beyond is None or num_empty >= pawns.first_steps:
-        return None
-    return beyond if state.board[beyond] == letter_of(variant, pawns.piece, state.to_play) else None
+def _passing_pawns(variant: Variant, state: State, passed: tuple[int, ...]) -> Iterator[int]:
+    """Yield where the pawns stand that may have passed over all of the listed squares in their last move.
+
+    Start squares are searched in the order of the board, from each one the steps in their order.
+    """
+    pawns, mover = variant.pawns, 1 - state.to_play
+    pawn = "" if pawns is None else letter_of(variant, pawns.piece, mover)
+    starts = [square for square, piece in enumerate(state.board) if not piece]
+    for start in starts:
+        for route in pawn_routes(variant, mover, start):
+            empty = list(takewhile(lambda square: not state.board[square], route))
+            beyond = route[len(empty) :]
+            if beyond and state.board[beyond[0]] == pawn and set(passed) <= set(empty):
+                yield beyond[0]

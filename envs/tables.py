@@ -7,16 +7,18 @@ header's offsets find:
 - attacks [2 sides * S]: offset of what may capture on a square, seen outward from it: leaps, overruns, plain lines
   and lines on which a piece may fire through;
 - castling [4]: offset of a record, or 0; keep [S]: castling rights kept when a square is touched;
-- pawn_from [2 * S * 2]: squares + 1 from which a pawn captures on a square; forward [2 * S]: next square + 1;
-- goal [2 * S]: bits of the piece types that win on a square; cell [2 * S]: grid cell in the side's view.
+- pawn_from [2 * S]: offset of the number and list of squares from which a pawn captures on a square;
+- forward [forward steps * 2 * S]: the square that a pawn's repeated step leads to + 1;
+- goal [2 * S]: the piece types that win on a square, bit t + 1 by a scepter, bit t + 17 by another goal;
+- cell [2 * S]: grid cell in the side's view.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator
-from dataclasses import astuple, dataclass
-from functools import cached_property
+from dataclasses import dataclass
+from functools import cached_property, partial
 
 import numpy as np
 import numpy.typing as npt
@@ -27,15 +29,16 @@ from envs.actions import (
     ActionEncoding,
     encode_actions,
     pawn_captures,
+    pawn_promotes_on,
     pawn_steps,
-    promotes_on,
     ray_squares,
 )
 from envs.attack_tables import AttackRecord
 from envs.betza import Ray
 from envs.errors import InvalidVariant
 from envs.layout import U32Array, U64Array
-from envs.variant import BLACK, WHITE, Variant
+from envs.square_tables import castling_record, pawn_sources, square_parts
+from envs.variant import BLACK, WHITE, Castling, Variant
 
 MAX_ACTIONS = 1 << 16
 
@@ -78,6 +81,13 @@ class CompiledGame:
         """(C, H, W)."""
         return self.num_planes, self.variant.board.ranks, self.variant.board.files
 
+    @property
+    def longest_history(self) -> int:
+        """How many positions there can be from one irreversible move to the next, the limit of the engine at most."""
+        returns = self.variant.pawns is not None and self.variant.pawns.can_return
+        limit = 0 if returns else self.variant.ends.move_limit
+        return limit + 2 if limit else layout.LONGEST_HISTORY
+
     @cached_property
     def max_legal(self) -> int:
         """An upper bound of legal moves for whatever stands on the board."""
@@ -117,22 +127,25 @@ def compile_game(variant: Variant) -> CompiledGame:
 
 def is_colour_symmetric(variant: Variant) -> bool:
     """Return whether the rules are the same for both sides, so that a board and its colour-flip are one position."""
-    white, black = variant.goals
-    goals = sorted(variant.board.flipped[s] for s in white) == sorted(black)
-    pawns = variant.pawns is None or all(
-        sorted(variant.board.ranks - 1 - y for y in ranks[WHITE]) == sorted(ranks[BLACK])
-        for ranks in (variant.pawns.start_ranks, variant.pawns.promotion_ranks)
-    )
     flip = variant.board.flipped
-    white_castlings, black_castlings = variant.castlings[:2], variant.castlings[2:]
-    castlings = all(
-        mine == theirs
-        if mine is None or theirs is None
-        else [flip[square] for square in astuple(mine)[:4]] == list(astuple(theirs)[:4])
-        and mine.partner_type == theirs.partner_type
-        for mine, theirs in zip(white_castlings, black_castlings, strict=True)
+
+    def mirrored(white: tuple[int, ...], black: tuple[int, ...]) -> bool:
+        return sorted(flip[square] for square in white) == sorted(black)
+
+    def same_castling(white: Castling | None, black: Castling | None) -> bool:
+        if white is None or black is None:
+            return white is black
+        squares = [(c.king_from, c.king_to, c.partner_from, c.partner_to) for c in (white, black)]
+        types = [(set(c.king_types), set(c.partner_types)) for c in (white, black)]
+        return [flip[square] for square in squares[0]] == list(squares[1]) and types[0] == types[1]
+
+    pawns, castlings = variant.pawns, variant.castlings
+    return (
+        variant.royals[WHITE] == variant.royals[BLACK]
+        and (pawns is None or set(pawns.promotes_to[WHITE]) == set(pawns.promotes_to[BLACK]))
+        and all(mirrored(*goal.squares) for goal in variant.ends.goals)
+        and all(same_castling(white, black) for white, black in zip(castlings[:2], castlings[2:], strict=True))
     )
-    return goals and pawns and castlings
 
 
 class _TableBuilder:
@@ -148,28 +161,49 @@ class _TableBuilder:
 
     def build(self) -> U32Array:
         """Return the tables."""
-        variant, words = self.variant, self.words
-        colour = not is_colour_symmetric(variant)
-        num_types = len(variant.piece_types)
-        words[layout.T_SQUARES] = self.num_squares
-        words[layout.T_WORDS] = layout.HEADER_WORDS + -(-self.num_squares // 8)
-        words[layout.T_ROYAL] = variant.royal + 1
-        words[layout.T_PAWN] = 0 if variant.pawns is None else variant.pawns.piece + 1
-        words[layout.T_BARE_DRAW] = int(variant.bare_kings_draw)
-        words[layout.T_GOALS] = int(any(variant.goals))
-        words[layout.T_ACTIONS] = self.encoding.num_actions
-        words[layout.T_TYPES] = num_types
-        words[layout.T_PLANES] = 2 * num_types + 9 + int(colour)
-        words[layout.T_CELLS] = variant.board.ranks * variant.board.files
-        words[layout.T_COLOUR_PLANE] = int(colour)
+        words = self.words
+        for key, value in self._scalars().items():
+            words[key] = value
         self._part(layout.T_MOVES, layout.NUM_CODES * self.num_squares, self._moves)
         self._part(layout.T_ATTACKS, 2 * self.num_squares, self._attacks)
         self._part(layout.T_CASTLING, 4, self._castling)
-        for key, values in self._flat_parts():
+        self._part(layout.T_PAWN_FROM, 2 * self.num_squares, partial(pawn_sources, self.variant))
+        for key, values in square_parts(self.variant):
             words[key] = len(words)
             words.extend(values)
         words[layout.T_DEDUPE] = int(self.ambiguous)
         return np.array(words, dtype=np.uint32)
+
+    def _scalars(self) -> dict[int, int]:
+        variant, pawns, ends = self.variant, self.variant.pawns, self.variant.ends
+        num_types, colour = len(variant.piece_types), not is_colour_symmetric(variant)
+        royals = [
+            0 if royal is None else royal + 1 + side * layout.BLACK_CODE for side, royal in enumerate(variant.royals)
+        ]
+        dying = None if ends.extinction is None else ends.extinction.pieces
+        return {
+            layout.T_SQUARES: self.num_squares,
+            layout.T_WORDS: layout.HEADER_WORDS + -(-self.num_squares // 8),
+            layout.T_ROYAL: royals[WHITE],
+            layout.T_ROYAL_BLACK: royals[BLACK],
+            layout.T_PAWN: 0 if pawns is None else pawns.piece + 1,
+            layout.T_PAWN_RETURNS: int(pawns is not None and pawns.can_return),
+            layout.T_FORWARD_STEPS: 0 if pawns is None else len(pawns.forward),
+            layout.T_BARE_DRAW: int(ends.bare_kings_draw),
+            layout.T_GOALS: len(ends.goals),
+            layout.T_EXTINCT: int(ends.extinction is not None) if dying is None else sum(2 << t for t in dying),
+            layout.T_EXTINCT_RESULT: 0 if ends.extinction is None else layout.RESULTS[ends.extinction.result],
+            layout.T_STALEMATE: layout.RESULTS[ends.stalemate],
+            layout.T_REPETITIONS: max(0, ends.repetition_times - 1),
+            layout.T_REPETITION_RESULT: layout.RESULTS[ends.repetition_result],
+            layout.T_MOVE_LIMIT: ends.move_limit,
+            layout.T_CLOCK_LIMIT: variant.clock_limit,
+            layout.T_ACTIONS: self.encoding.num_actions,
+            layout.T_TYPES: num_types,
+            layout.T_PLANES: 2 * num_types + 9 + int(colour),
+            layout.T_CELLS: variant.board.ranks * variant.board.files,
+            layout.T_COLOUR_PLANE: int(colour),
+        }
 
     def most_moves(self) -> tuple[int, ...]:
         """Return the most moves of any piece of each type, as counted while building the move table.
@@ -179,7 +213,8 @@ class _TableBuilder:
         most = list(self.most_entries)
         pawns = self.variant.pawns
         if pawns is not None:
-            most[pawns.piece] = max(most[pawns.piece], *(most[target] for target in pawns.promotes_to))
+            targets = pawns.promotes_to[WHITE] + pawns.promotes_to[BLACK]
+            most[pawns.piece] = max([most[pawns.piece], *(most[target] for target in targets)])
         return tuple(most)
 
     def _part(self, key: int, size: int, records: Callable[[], Iterator[tuple[int, list[int]]]]) -> None:
@@ -195,9 +230,12 @@ class _TableBuilder:
             start, to = self.variant.board.flipped[start], self.variant.board.flipped[to]
         return self.encoding.action_by_move[start, to, promotion]
 
-    def _entry(self, start: int, to: int, side: int, *, quiet: bool, capture: bool) -> int:
+    def _entry(self, start: int, to: int, side: int, allowed: tuple[bool, bool, bool]) -> int:
+        """Return the entry of a move that may be made quietly, capturing an enemy, capturing an own piece."""
+        quiet, capture, own = allowed
         action = self._action(start, to, side) if quiet or capture else 0
-        return to | action << 8 | quiet << layout.ENTRY_QUIET | capture << layout.ENTRY_CAPTURE
+        flags = quiet << layout.ENTRY_QUIET | capture << layout.ENTRY_CAPTURE | own << layout.ENTRY_OWN
+        return to | action << 8 | flags
 
     def _moves(self) -> Iterator[tuple[int, list[int]]]:
         pawns = self.variant.pawns
@@ -219,7 +257,8 @@ class _TableBuilder:
         groups: list[list[int]] = []
         for (ray, squares), flags in zip(rays, keep, strict=True):
             entries = [
-                self._entry(square, to, side, quiet=q, capture=c) for to, (q, c) in zip(squares, flags, strict=True)
+                self._entry(square, to, side, (q, c, c and piece.captures_own))
+                for to, (q, c) in zip(squares, flags, strict=True)
             ]
             while flags and not any(flags[-1]):
                 flags.pop()
@@ -268,24 +307,28 @@ class _TableBuilder:
         return self.variant.board.index.get(((x0 + x1) // 2, (y0 + y1) // 2), start)
 
     def _pawn_groups(self, square: int, side: int) -> list[list[int]]:
-        steps, captures = (
-            [word for number, to in enumerate(squares) for word in self._pawn_entries(square, to, side, multi * number)]
-            for squares, multi in (
-                (pawn_steps(self.variant, square, side), 1),
-                (pawn_captures(self.variant, square, side), 0),
-            )
-        )
-        groups = ((layout.PAWN_STEP, steps), (layout.PAWN_CAPTURE, captures))
+        groups = [
+            (layout.PAWN_STEP, [w for n, to in enumerate(run) for w in self._pawn_entries(square, to, side, n > 0)])
+            for run in pawn_steps(self.variant, square, side)
+        ]
+        captures = pawn_captures(self.variant, square, side)
+        groups.append((layout.PAWN_CAPTURE, [w for to in captures for w in self._pawn_entries(square, to, side)]))
         return [[kind | len(words) << 8, *words] for kind, words in groups if words]
 
-    def _pawn_entries(self, start: int, to: int, side: int, multi_step: int) -> list[int]:
-        assert self.variant.pawns is not None
-        if not promotes_on(self.variant, to, side):
-            return [to | self._action(start, to, side) << 8 | bool(multi_step) << layout.ENTRY_MULTI]
-        return [
-            to | self._action(start, to, side, target) << 8 | (target + 1) << layout.ENTRY_PROMOTION
-            for target in self.variant.pawns.promotes_to
-        ]
+    def _pawn_entries(self, start: int, to: int, side: int, multi_step: bool = False) -> list[int]:
+        pawns = self.variant.pawns
+        assert pawns is not None
+        flags = self.variant.piece_types[pawns.piece].captures_own << layout.ENTRY_OWN
+        promotes, stays = pawn_promotes_on(self.variant, to, side)
+        entries = []
+        if stays:
+            entries.append(to | self._action(start, to, side) << 8 | flags | multi_step << layout.ENTRY_MULTI)
+        if promotes:
+            entries += [
+                to | self._action(start, to, side, target) << 8 | flags | (target + 1) << layout.ENTRY_PROMOTION
+                for target in pawns.promotes_to[side]
+            ]
+        return entries
 
     def _attacks(self) -> Iterator[tuple[int, list[int]]]:
         for side in (WHITE, BLACK):
@@ -294,73 +337,6 @@ class _TableBuilder:
 
     def _castling(self) -> Iterator[tuple[int, list[int]]]:
         for number, castling in enumerate(self.variant.castlings):
-            if castling is None:
-                continue
-            side = number // 2
-            king, partner = (
-                (castling.king_from, castling.king_to),
-                (castling.partner_from, castling.partner_to),
-            )
-            path = self._between(*king)
-            empty = {
-                *self._between(castling.king_from, castling.partner_from),
-                *path,
-                *self._between(*partner),
-            }
-            empty |= {castling.king_to, castling.partner_to}
-            empty -= {castling.king_from, castling.partner_from}
-            path.append(castling.king_to)
-            code = castling.partner_type + 1 + side * layout.BLACK_CODE
-            record = [
-                *king,
-                *partner,
-                code,
-                self._action(*king, side),
-                len(empty),
-                *sorted(empty),
-                len(path),
-                *path,
-            ]
-            yield number, record
-
-    def _between(self, first: int, second: int) -> list[int]:
-        """List the squares strictly between two squares of one rank."""
-        (x0, y), (x1, _) = self.variant.board.squares[first], self.variant.board.squares[second]
-        cells = [(x, y) for x in range(min(x0, x1) + 1, max(x0, x1))]
-        for cell in cells:
-            if cell not in self.variant.board.index:
-                raise InvalidVariant(
-                    f"{self.variant.name}: castling passes over a hole on rank {self.variant.board.first_rank + y}"
-                )
-        return [self.variant.board.index[cell] for cell in cells]
-
-    def _flat_parts(self) -> Iterator[tuple[int, list[int]]]:
-        board, size = self.variant.board, self.num_squares
-        keep = [15] * size
-        for number, castling in enumerate(self.variant.castlings):
             if castling is not None:
-                keep[castling.king_from] &= ~(1 << number)
-                keep[castling.partner_from] &= ~(1 << number)
-        pawn_from = [0] * (4 * size)
-        forward = [0] * (2 * size)
-        goal = [0] * (2 * size)
-        cell = [0] * (2 * size)
-        for side in (WHITE, BLACK):
-            for square, (x, y) in enumerate(board.squares):
-                row = side * size + square
-                seen_y = y if side == WHITE else board.ranks - 1 - y
-                cell[row] = seen_y * board.files + x
-                goal[row] = (square in self.variant.goals[side]) << (self.variant.goal_piece + 1)
-                if self.variant.pawns is not None:
-                    ahead = ray_squares(self.variant, square, Ray((0, 1), 1), side)
-                    forward[row] = ahead[0] + 1 if ahead else 0
-                    for to in pawn_captures(self.variant, square, side):
-                        slot = 2 * (side * size + to)
-                        pawn_from[slot + (pawn_from[slot] != 0)] = square + 1
-        yield from (
-            (layout.T_KEEP, keep),
-            (layout.T_PAWN_FROM, pawn_from),
-            (layout.T_FORWARD, forward),
-            (layout.T_GOAL, goal),
-            (layout.T_CELL, cell),
-        )
+                action = self._action(castling.king_from, castling.king_to, number // 2)
+                yield number, castling_record(self.variant, castling, action)

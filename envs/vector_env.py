@@ -9,22 +9,25 @@ from __future__ import annotations
 import copy
 import operator
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
-from envs import lane_kernels, layout
+from envs import kernels, lane_kernels, layout
 from envs.errors import IllegalAction
 from envs.layout import U64Array
 from envs.notation import NO_PROMOTION, format_move, parse_move
-from envs.rows import checked_actions, engine_for, format_fen, observe, outcome_of, read_fen, thread_scratch
+from envs.rows import checked_actions, engine_for, format_fen, observe, outcome_of, read_fen
 from envs.tables import CompiledGame
 from envs.termination import Outcome
 from envs.variant import BLACK, Variant
 from envs.variant_loader import load_variant
 
 NO_CAP = 1 << 31
+FIRST_HISTORY = 1026
+"""Positions of a game that are kept at first where no rule keeps its history shorter."""
 LaneMask = npt.NDArray[np.bool_]
 
 
@@ -40,18 +43,20 @@ class VectorEnv:
         terminations: uint8 [B], `Termination` values, 0 while the rules let the game go on; aliases.
         white_score: float32 [B], 1, 0.5 or 0 for White, NaN while running and when truncated; aliases.
         legal_counts: int32 [B], the number of legal actions; aliases.
-        rng: A generator for its user's draws; stepping and resetting never use it.
+        rng: A generator for its user's draws; resetting uses it in a game with several start positions.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - a public surface that others rely on
         self,
         variant: str | Path | Variant,
         num_envs: int,
         options: Mapping[str, bool] | None = None,
         seed: int = 0,
         max_plies: int | None = None,
+        *,
+        num_threads: int = 1,
     ) -> None:
-        """Make B lanes, all at the start position.
+        """Make B lanes, each at a start position.
 
         Args:
             variant: A built-in name, the path of a variant file, or a resolved variant (then without `options`).
@@ -59,13 +64,16 @@ class VectorEnv:
             options: Option name -> on.
             seed: Seeds `rng`.
             max_plies: Plies from the start of a lane's game after which it is truncated; None for no cap.
+            num_threads: Threads that share the lanes of a step; worth it from some hundred lanes on.
 
         Raises:
             InvalidVariant: The game cannot be honoured.
-            ValueError: `num_envs` or `max_plies` is below 1.
+            ValueError: `num_envs`, `num_threads` or `max_plies` is below 1.
         """
         if num_envs < 1:
             raise ValueError(f"num_envs: expected at least 1, got {num_envs}")
+        if num_threads < 1:
+            raise ValueError(f"num_threads: expected at least 1, got {num_threads}")
         if max_plies is not None and operator.index(max_plies) < 1:
             raise ValueError(f"max_plies: expected at least 1 or None, got {max_plies}")
         if isinstance(variant, Variant) and options:
@@ -74,9 +82,11 @@ class VectorEnv:
         self.game: CompiledGame = engine_for(resolved)
         self.num_envs = num_envs
         self.rng = np.random.default_rng(seed)
-        self._start = read_fen(self.game, resolved.start_fen)
+        self._starts = np.stack([read_fen(self.game, fen) for fen in resolved.start_fens])
         self._max_plies = NO_CAP if max_plies is None else max_plies
-        self._history = np.zeros((num_envs, layout.HISTORY_LENGTH), np.uint64)
+        self._longest_history = min(self.game.longest_history, self._max_plies + 2)
+        self._history = np.zeros((num_envs, min(self._longest_history, FIRST_HISTORY)), np.uint64)
+        self._most_reversible = 0
         self._mask = np.zeros((num_envs, self.num_actions), np.bool_)
         self.states = np.zeros((num_envs, self.game.state_words), np.uint64)
         self.in_check = np.zeros(num_envs, np.bool_)
@@ -86,8 +96,11 @@ class VectorEnv:
         self.legal_counts = np.zeros(num_envs, np.int32)
         self._rewards = np.zeros(num_envs, np.float32)
         self._start_ply = np.zeros(num_envs, np.uint32)
-        self._moves = np.zeros((num_envs, 1), np.uint64)
-        self._make_room(self._start)
+        self._everyone = np.ones(num_envs, np.bool_)
+        self._scratches = [np.zeros(kernels.SCRATCH_SIZE, np.uint32) for _ in range(min(num_threads, num_envs))]
+        self._pool = ThreadPoolExecutor(num_threads) if len(self._scratches) > 1 else None
+        self._moves = np.zeros((num_envs, max(self._legal_bound(row) for row in self._starts)), np.uint64)
+        self._bind()
         self.reset()
 
     @property
@@ -113,7 +126,7 @@ class VectorEnv:
     @property
     def terminated(self) -> LaneMask:
         """Bool [B], whether the rules have ended the game; a copy."""
-        return np.not_equal(self.terminations, 0)
+        return self.terminations.astype(np.bool_)
 
     @property
     def over(self) -> LaneMask:
@@ -132,7 +145,7 @@ class VectorEnv:
 
     @property
     def histories(self) -> U64Array:
-        """uint64 [B, HISTORY_LENGTH], each game's keys by half-move clock since the last irreversible move; aliases."""
+        """uint64 [B, L], each game's keys by plies since its last irreversible move; aliases until one outgrows it."""
         return self._history
 
     @property
@@ -149,14 +162,15 @@ class VectorEnv:
         return view
 
     def reset(self, mask: LaneMask | None = None) -> None:
-        """Put lanes back to the start position.
+        """Put lanes back to a start position, drawn from `rng` where the game has several.
 
         Args:
             mask: bool [B], the lanes to reset; None for all.
         """
         chosen = np.ones(self.num_envs, np.bool_) if mask is None else self._lane_mask(mask)
         lanes = np.flatnonzero(chosen)
-        self.states[lanes] = self._start
+        chosen_starts = 0 if len(self._starts) == 1 else self.rng.integers(len(self._starts), size=len(lanes))
+        self.states[lanes] = self._starts[chosen_starts]
         self._begin(lanes)
 
     def observe(self, out: npt.NDArray[np.float32] | None = None) -> npt.NDArray[np.float32]:
@@ -173,25 +187,44 @@ class VectorEnv:
             mask: bool [B], the lanes to move; None for all. The others stay and are rewarded 0.
 
         Returns:
-            Rewards float32 [B] of the players who moved (1 for a win, else 0), terminated bool [B], truncated
-            bool [B]; copies.
+            Rewards float32 [B] of the players who moved (1 for a win, -1 for a loss, else 0), terminated bool [B],
+            truncated bool [B]; copies.
 
         Raises:
             IllegalAction: An action is not legal; no lane has moved.
             ValueError: The shape or type is wrong.
         """
-        moving = np.ones(self.num_envs, np.bool_) if mask is None else self._lane_mask(mask)
+        moving = self._everyone if mask is None else self._lane_mask(mask)
         chosen = checked_actions(actions, self.num_envs)
-        illegal = int(
-            lane_kernels.step_lanes(
-                self.game.tables, self.game.zobrist, *self._rows(), self._history.reshape(-1),
-                self._moves.reshape(-1), self.legal_counts, self._mask.reshape(-1), self._lanes(), chosen, moving,
-                0, self.num_envs,
-            )
+        self._lengthen_history()
+        illegal = self._step_in_threads(chosen, moving) if self._pool else lane_kernels.step_all(
+            *self._arrays, self._lanes, chosen, moving
         )  # fmt: skip
         if illegal >= 0:
             raise self._illegal(illegal, int(chosen[illegal]))
         return self._rewards.copy(), self.terminated, self.truncated.copy()
+
+    def _step_in_threads(self, actions: npt.NDArray[np.int64], moving: LaneMask) -> int:
+        """Step the lanes in one slice a thread; returns the first lane with an illegal action, or -1."""
+        assert self._pool is not None
+        mask = self._mask.reshape(-1)
+        illegal = lane_kernels.first_illegal(
+            self.num_actions, mask, self.terminations, self.truncated, actions, moving
+        )  # fmt: skip
+        if illegal >= 0:
+            return int(illegal)
+        count = len(self._scratches)
+        bounds = [self.num_envs * number // count for number in range(count + 1)]
+        slices = zip(self._scratches, bounds, bounds[1:], strict=False)
+        others = [
+            self._pool.submit(
+                lane_kernels.step_lanes, *self._arrays, (*self._lanes[:-1], scratch), actions, moving, first, last
+            )
+            for scratch, first, last in slices
+        ]
+        for other in others:
+            other.result()
+        return -1
 
     def copy(self) -> VectorEnv:
         """Return an independent copy: positions, histories and the generator."""
@@ -200,6 +233,8 @@ class VectorEnv:
             if isinstance(value, np.ndarray):
                 setattr(twin, name, value.copy())
         twin.rng = copy.deepcopy(self.rng)
+        twin._scratches = [scratch.copy() for scratch in self._scratches]
+        twin._bind()
         return twin
 
     def fen(self, lane: int) -> str:
@@ -269,41 +304,45 @@ class VectorEnv:
         given = np.asarray(mask)
         if given.shape != (self.num_envs,) or given.dtype != np.bool_:
             raise ValueError(f"mask: expected bool [{self.num_envs}], got {given.dtype} {list(given.shape)}")
-        return given
+        return np.require(given, requirements=["C", "W"])
 
-    def _rows(self) -> tuple[npt.NDArray[np.uint8], U64Array]:
-        return self.states.view(np.uint8).reshape(-1), self.states.reshape(-1)
-
-    def _lanes(self) -> tuple[object, ...]:
-        return (
-            self.in_check,
-            self.terminations,
-            self.truncated,
-            self.white_score,
-            self._rewards,
-            self._start_ply,
-            self._max_plies,
-            thread_scratch(),
-        )
+    def _bind(self) -> None:
+        """Gather what the kernels are given, after an array has been replaced."""
+        self._arrays = (
+            self.game.tables, self.game.zobrist, self.states.view(np.uint8).reshape(-1), self.states.reshape(-1),
+            self._history.reshape(-1), self._moves.reshape(-1), self.legal_counts, self._mask.reshape(-1),
+        )  # fmt: skip
+        self._lanes = (
+            self.in_check, self.terminations, self.truncated, self.white_score, self._rewards, self._start_ply,
+            self._max_plies, self._scratches[0],
+        )  # fmt: skip
 
     def _begin(self, lanes: npt.NDArray[np.intp]) -> None:
         """Start new games from the rows that have been written to lanes."""
-        self._history[lanes] = 0
-        lane_kernels.begin_lanes(
-            self.game.tables,
-            *self._rows(),
-            self._history.reshape(-1),
-            self._moves.reshape(-1),
-            self.legal_counts,
-            self._mask.reshape(-1),
-            self._lanes(),
-            lanes,
-        )
+        tables, _, *arrays = self._arrays
+        lane_kernels.begin_lanes(tables, *arrays, self._lanes, lanes)
+
+    def _legal_bound(self, row: U64Array) -> int:
+        return self.game.legal_bound(row.view(np.uint8)[layout.HEADER_BYTES :])
 
     def _make_room(self, row: U64Array) -> None:
         """Widen the move lists when a position may lead to more legal moves than they hold."""
-        bound = self.game.legal_bound(row.view(np.uint8)[layout.HEADER_BYTES :])
+        bound = self._legal_bound(row)
         if bound > self._moves.shape[1]:
-            wider = np.zeros((self.num_envs, bound), np.uint64)
-            wider[:, : self._moves.shape[1]] = self._moves
-            self._moves = wider
+            self._moves = np.pad(self._moves, ((0, 0), (0, bound - self._moves.shape[1])))
+            self._bind()
+
+    def _lengthen_history(self) -> None:
+        """Make room for one more position of every game; games that a move limit keeps short never need it."""
+        length = self._history.shape[1]
+        if length == self._longest_history:
+            return
+        self._most_reversible += 1
+        if self._most_reversible < length - 1:
+            return
+        places = self.states.view(np.uint8).reshape(self.num_envs, -1)[:, layout.REVERSIBLE : layout.REVERSIBLE + 2]
+        self._most_reversible = int(np.ascontiguousarray(places).view(np.uint16).max()) + 1
+        if self._most_reversible >= length - 1:
+            more = min(2 * length, self._longest_history) - length
+            self._history = np.pad(self._history, ((0, 0), (0, more)))
+            self._bind()

@@ -193,11 +193,13 @@ class Opening:
     """The first moves of a pair of games.
 
     Attributes:
+        start_fen: where they begin, drawn with equal chance where the game has several start positions.
         actions: side-relative action ids.
         moves: the same as moves.
         position: the first four FEN fields that they lead to.
     """
 
+    start_fen: str
     actions: tuple[int, ...]
     moves: tuple[str, ...]
     position: str
@@ -248,8 +250,11 @@ def _candidates(variant: Variant, numbers: range, plies: int, seed: int) -> list
     """Play out the openings of these numbers; those that finish the game are left out."""
     streams = [np.random.default_rng((seed, OPENING_STREAM, number)) for number in numbers]
     draws = np.array([stream.random(plies) for stream in streams])
+    starts = [variant.start_fens[int(stream.integers(len(variant.start_fens)))] for stream in streams]
     env = VectorEnv(variant, len(numbers))
     lanes = range(len(numbers))
+    for lane, fen in enumerate(starts):
+        env.set_fen(lane, fen)
     actions: list[list[int]] = [[] for _ in lanes]
     moves: list[list[str]] = [[] for _ in lanes]
     for ply in range(plies):
@@ -261,7 +266,7 @@ def _candidates(variant: Variant, numbers: range, plies: int, seed: int) -> list
             moves[lane].append(env.action_to_move(lane, int(chosen[lane])))
         env.step(chosen)
     positions = [" ".join(env.fen(lane).split()[:POSITION_FIELDS]) for lane in lanes]
-    played = map(Opening, map(tuple, actions), map(tuple, moves), positions)
+    played = map(Opening, starts, map(tuple, actions), map(tuple, moves), positions)
     return [opening for opening, over in zip(played, env.over.tolist()) if not over]
 
 
@@ -284,6 +289,8 @@ class _Match:
         self._first_is_white = np.arange(settings.games) % 2 == 0
         self._streams = [np.random.default_rng((settings.seed, PLAYER_STREAM, index)) for index in range(2)]
         self._history: list[NDArray[np.int64]] = []
+        for lane in range(settings.games):
+            self.env.set_fen(lane, openings[lane // 2].start_fen)
         for actions in zip(*(opening.actions for opening in openings)):
             self._step(np.repeat(np.array(actions, dtype=np.int64), 2))
 

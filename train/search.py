@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from envs import CompiledGame, VectorEnv, layout, observe
+from envs import CompiledGame, VectorEnv, observe
 from envs.rows import board_of, thread_scratch
 from models.evaluator import Evaluator
 from train import search_kernels
@@ -105,6 +105,7 @@ class Search:
         self._schedule = np.zeros(0, np.int32)
         self._weights = (np.float32(self.settings.c_visit), np.float32(self.settings.c_scale))
         self._rows = np.zeros((num_lanes, game.state_words), np.uint64)
+        self._history_length = 0
         self._tree = self._make_tree(self._num_nodes * EDGES_PER_NODE)
         self._room = np.zeros(1, np.float32)
         self._observations = np.zeros((num_lanes, *game.observation_shape), np.float32)
@@ -123,7 +124,7 @@ class Search:
         Args:
             lane: 0..B-1; what it held is dropped.
             row: uint64 [W], a position that is not over.
-            history: uint64 [HISTORY_LENGTH], the game's keys by half-move clock (`VectorEnv.histories`).
+            history: uint64 [L], the game's keys since its last irreversible move (`VectorEnv.histories`).
             budget: Simulations, at most `max_simulations`.
             rng: Draws the root's Gumbel noise, one number a legal move; None for no noise.
         """
@@ -131,6 +132,7 @@ class Search:
             raise ValueError(f"budget: expected 0 to {self.max_simulations}, got {budget}")
         self._bounds[lane] = self.game.legal_bound(board_of(self.game, row))
         self._make_room()
+        self._lengthen_histories(len(history))
         count = int(search_kernels.plant(self.game.tables, self._tree, lane, row, history, budget, thread_scratch()))
         considered = min(self.settings.max_considered_actions, count, budget)
         self._tree[search_kernels.PLANS][lane] = self._plan(considered, budget)
@@ -234,6 +236,16 @@ class Search:
             elif number != search_kernels.ROW_BYTES:
                 after[:] = before
 
+    def _lengthen_histories(self, length: int) -> None:
+        """Make room for the keys of games that are longer than those before."""
+        more = length - self._history_length
+        if more > 0:
+            self._history_length = length
+            tree = list(self._tree)
+            histories = tree[search_kernels.HISTORIES].reshape(self.num_lanes, -1)
+            tree[search_kernels.HISTORIES] = np.pad(histories, ((0, 0), (0, more))).reshape(-1)
+            self._tree = tuple(tree)
+
     def _make_tree(self, num_edges: int) -> tuple[npt.NDArray[Any], ...]:
         nodes, edges, lanes = self.num_lanes * self._num_nodes, self.num_lanes * num_edges, self.num_lanes
         rows = np.zeros(nodes * self.game.state_words, np.uint64)
@@ -242,7 +254,7 @@ class Search:
             rows, rows.view(np.uint8), *(np.zeros(nodes, int32) for _ in range(4)), np.zeros(nodes, float32),
             np.zeros(nodes, np.uint8), np.zeros(edges, np.uint64), np.zeros(edges, float32), np.zeros(edges, float32),
             np.zeros(edges, int32), np.zeros(edges, float32), np.zeros(edges, int32), np.zeros(edges, float32),
-            *(np.zeros(lanes, int32) for _ in range(5)), np.zeros(lanes * layout.HISTORY_LENGTH, np.uint64),
+            *(np.zeros(lanes, int32) for _ in range(5)), np.zeros(lanes * self._history_length, np.uint64),
             np.full(lanes, search_kernels.FINISHED, int32), np.zeros(lanes, np.int64), np.zeros(lanes, np.int64),
         )  # fmt: skip
 

@@ -13,18 +13,9 @@ from __future__ import annotations
 import numpy as np
 
 from envs import layout
+from envs.game_kernels import verdict
 from envs.jit import njit
-from envs.kernels import (
-    CHECKMATE,
-    HALF,
-    SCEPTER,
-    U1,
-    U16,
-    U,
-    generate,
-    make,
-    verdict,
-)
+from envs.kernels import HALF, LOSS, REVERSIBLE_SHIFT, U1, U4, U16, U, generate, make
 
 # Arrays of `tree`. Of nodes: the rows uint64 [B * N * W], the same as bytes, the parent, its edge to the node, the
 # first edge and the number of edges int32, what the network or a finished game said float32, is the game over uint8.
@@ -33,7 +24,7 @@ ROWS, ROW_BYTES, PARENT, PARENT_EDGE, FIRST_EDGE, NUM_EDGES, RAW_VALUE, OVER = r
 # expansion), Gumbel noise float32 (root edges only).
 EDGE_MOVE, EDGE_LOGIT, EDGE_PRIOR, EDGE_VISITS, EDGE_VALUE, EDGE_CHILD, EDGE_GUMBEL = range(8, 15)
 # Of lanes: nodes and edges in use, simulations done and allowed, where the lane's visits begin in `schedule`, the node
-# awaiting evaluation int32 [B]; keys of the game so far uint64 [B * HISTORY_LENGTH]; counts int64 [B].
+# awaiting evaluation int32 [B]; keys of the game so far uint64 [B * L]; counts int64 [B].
 NUM_NODES, EDGES_USED, SIMULATIONS, BUDGETS, PLANS, HISTORIES, LEAF, EVALUATIONS, DEPTHS = range(15, 24)
 
 ROOT = 0
@@ -45,7 +36,7 @@ _LOWEST = np.float32(-3.0e38)
 
 @njit
 def plant(tab, tree, lane, row, history, budget, scratch):
-    """Make a lane's tree a bare root, awaiting its evaluation; `row` is uint64 [W], `history` uint64 [HISTORY].
+    """Make a lane's tree a bare root, awaiting its evaluation; `row` is uint64 [W], `history` uint64 [at most L].
 
     Returns the number of legal moves.
     """
@@ -55,8 +46,9 @@ def plant(tab, tree, lane, row, history, budget, scratch):
     base = lane * num_nodes_cap * words
     for i in range(words):
         rows[base + i] = row[i]
-    for i in range(layout.HISTORY_LENGTH):
-        tree[HISTORIES][lane * layout.HISTORY_LENGTH + i] = history[i]
+    length = len(tree[HISTORIES]) // len(tree[NUM_NODES])
+    for i in range(len(history)):
+        tree[HISTORIES][lane * length + i] = history[i]
     node = lane * num_nodes_cap
     edges_cap = len(tree[EDGE_MOVE]) // len(tree[NUM_NODES])
     packed = generate(tab, s8, rows, U(base), scratch, tree[EDGE_MOVE], U(lane * edges_cap))
@@ -165,27 +157,28 @@ def back_up(tree, node, value, node0, edge0):
 
 
 @njit
-def count_repetitions(tree, lane, node, node0, words):
-    """Return how often the position of a new node has occurred before, on its path and in the game, at most 2."""
+def count_repetitions(tab, tree, lane, node, node0, words):
+    """Return how often the position of a new node has occurred on its path and in its game, as far as matters."""
     rows = tree[ROWS]
     key = rows[(node0 + node) * words]
-    clock = np.int64(rows[(node0 + node) * words + 2] & HALF)
+    place = np.int64(rows[(node0 + node) * words + 3] >> REVERSIBLE_SHIFT)
+    most = np.int64(tab[layout.T_REPETITIONS])
     found = 0
     back = 0
     ancestor = node
-    while ancestor != ROOT and found < 2:
+    while ancestor != ROOT and found < most:
         ancestor = tree[PARENT][node0 + ancestor]
         back += 1
-        if back > clock:
+        if back > place:
             return found
         if back >= 4 and rows[(node0 + ancestor) * words] == key:
             found += 1
-    root_clock = np.int64(rows[node0 * words + 2] & HALF)
-    history = lane * layout.HISTORY_LENGTH
-    while back < clock and found < 2:
+    root_place = np.int64(rows[node0 * words + 3] >> REVERSIBLE_SHIFT)
+    length = len(tree[HISTORIES]) // len(tree[NUM_NODES])
+    while back < place and found < most:
         back += 1
-        root_clock -= 1
-        if back >= 4 and root_clock < layout.HISTORY_LENGTH and tree[HISTORIES][history + root_clock] == key:
+        root_place -= 1
+        if back >= 4 and root_place < length and tree[HISTORIES][lane * length + root_place] == key:
             found += 1
     return found
 
@@ -208,7 +201,7 @@ def expand(tab, zob, tree, lane, node, edge, scratch):
     tree[PARENT][node0 + child] = node
     tree[PARENT_EDGE][node0 + child] = edge - edge0
     tree[EDGE_CHILD][edge] = child
-    s8[target * 8 + layout.REPETITIONS] = count_repetitions(tree, lane, child, node0, words)
+    s8[target * 8 + layout.REPETITIONS] = count_repetitions(tab, tree, lane, child, node0, words)
     used = tree[EDGES_USED][lane]
     packed = generate(tab, s8, rows, U(target), scratch, tree[EDGE_MOVE], U(edge0 + used))
     num_moves = packed >> U1
@@ -217,8 +210,10 @@ def expand(tab, zob, tree, lane, node, edge, scratch):
     if ended:
         tree[NUM_EDGES][node0 + child] = 0
         tree[OVER][node0 + child] = 1
-        lost = ended == CHECKMATE or ended == SCEPTER
-        tree[RAW_VALUE][node0 + child] = np.float32(-1.0) if lost else np.float32(0.0)
+        result = ended >> U4
+        tree[RAW_VALUE][node0 + child] = np.float32(0.0)
+        if result:
+            tree[RAW_VALUE][node0 + child] = np.float32(-1.0) if result == LOSS else np.float32(1.0)
     else:
         tree[NUM_EDGES][node0 + child] = np.int32(num_moves)
         tree[OVER][node0 + child] = 0

@@ -19,7 +19,7 @@ from models.evaluator import Evaluator
 from train.config import SearchConfig, SelfplayConfig
 from train.search import Search, SearchResult, SearchSettings
 from train.shards import GameRecord
-from train.starts import odds_start
+from train.starts import array_start, odds_start
 
 ARRAY, ODDS, RANDOM = "array", "odds", "random"
 SEED_BITS = 62
@@ -227,7 +227,7 @@ class SelfPlay:
 
     def _open(self, lane: int, seed: int, rng: np.random.Generator, num_plies: int) -> _Game:
         is_odds = bool(rng.random() < self._cfg.odds_share)
-        fen = odds_start(self._env.game, rng) if is_odds else self._env.variant.start_fen
+        fen = odds_start(self._env.game, rng) if is_odds else array_start(self._env.game, rng)
         self._env.set_fen(lane, fen)
         game = _Game(seed, rng, fen, ODDS if is_odds else RANDOM if num_plies else ARRAY)
         mask = self._lanes == lane

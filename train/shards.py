@@ -13,6 +13,7 @@ import io
 import json
 import logging
 import math
+import tokenize
 import zipfile
 import zlib
 from collections.abc import Sequence
@@ -42,6 +43,8 @@ _UNREADABLE = (
     LookupError,
     TypeError,
     EOFError,
+    SyntaxError,  # NumPy reads an array's header as Python
+    tokenize.TokenError,
     OSError,
     RuntimeError,
 )

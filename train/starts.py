@@ -10,11 +10,16 @@ import numpy as np
 
 from envs import CompiledGame, InvalidFen, Position, read_fen
 from envs.notation import EMPTY, FenFields, format_fields, parse_fields, piece_code
-from envs.variant import BLACK, WHITE
 
 MOST_REMOVED_SHARE = 0.7
 """The share of both sides' pieces that may be taken off at most, on average."""
 MAX_TRIES = 100
+
+
+def array_start(game: CompiledGame, rng: np.random.Generator) -> str:
+    """Return the start position, drawn with equal chance where the game has several; then `rng` is consumed."""
+    fens = game.variant.start_fens
+    return fens[0] if len(fens) == 1 else fens[int(rng.integers(len(fens)))]
 
 
 def odds_start(game: CompiledGame, rng: np.random.Generator) -> str:
@@ -33,8 +38,8 @@ def odds_start(game: CompiledGame, rng: np.random.Generator) -> str:
     Raises:
         RuntimeError: No such position was found, which a sane start array makes all but impossible.
     """
-    fields = parse_fields(game.variant, game.variant.start_fen)
-    royals = [piece_code(game.variant.royal, side) for side in (WHITE, BLACK)]
+    fields = parse_fields(game.variant, array_start(game, rng))
+    royals = [piece_code(royal, side) for side, royal in enumerate(game.variant.royals) if royal is not None]
     removable = np.flatnonzero((fields.board != EMPTY) & ~np.isin(fields.board, royals))
     for _ in range(MAX_TRIES):
         share = rng.uniform(0.0, MOST_REMOVED_SHARE)

@@ -76,6 +76,9 @@ def key_from_scratch(game: CompiledGame, lane: Lane) -> int:
     key ^= int(game.zobrist[layout.zobrist_castling(size) + rights])
     for square in lane.identity[3]:
         key ^= int(game.zobrist[layout.zobrist_en_passant(size) + square])
+    if lane.identity[3]:
+        assert lane.state.victim is not None
+        key ^= int(game.zobrist[layout.zobrist_en_passant(size) + lane.state.victim])
     return key ^ (int(game.zobrist[layout.zobrist_side(size)]) if lane.state.to_play == BLACK else 0)
 
 
@@ -137,9 +140,10 @@ def contents_of_row(game: CompiledGame, row: np.ndarray) -> tuple[object, ...]:
 
 
 def without_history(row: np.ndarray) -> bytes:
-    """Return a row without what it owes to earlier moves: the count of repetitions."""
+    """Return a row without what it owes to earlier moves: the count of repetitions, its place in the history."""
     row = row.copy()
     row.view(np.uint8)[layout.REPETITIONS] = 0
+    row.view(np.uint8)[layout.REVERSIBLE : layout.REVERSIBLE + 2] = 0
     return row.tobytes()
 
 
@@ -196,8 +200,9 @@ class Comparison:
             lane = self.lanes[number]
             mover = lane.state.to_play
             lane.push(move)
-            won = lane.outcome is not None and lane.outcome.winner == "wb"[mover]
-            self._expect(number, "reward", float(won), float(rewards[number]))
+            winner = None if lane.outcome is None else lane.outcome.winner
+            reward = 0.0 if winner is None else 1.0 if winner == "wb"[mover] else -1.0
+            self._expect(number, "reward", reward, float(rewards[number]))
 
     def _note(self, lane: Lane, move: rules.Move) -> None:
         self.seen["captures"] += bool(move.victims)
@@ -233,7 +238,7 @@ class Comparison:
         self._expect(number, "check", expected_check, bool(env.in_check[number]))
         self._expect(number, "key", key_from_scratch(self.game, lane), int(env.keys[number]))
         self._expect(number, "outcome", lane.outcome, env.outcome[number])
-        repetitions = min(lane.earlier.count(lane.identity), 2)
+        repetitions = min(lane.earlier.count(lane.identity), int(self.game.tables[layout.T_REPETITIONS]))
         self._expect(number, "repetitions", repetitions, int(row.view(np.uint8)[layout.REPETITIONS]))
         fen = env.fen(number)
         self._expect(number, "row read back", without_history(row), without_history(read_fen(self.game, fen)))

@@ -9,7 +9,8 @@ from pathlib import Path
 import numpy as np
 
 from envs import InvalidFen, list_variants, load_variant
-from envs.notation import BLACK_CODE, RIGHTS_LETTERS, FenFields, format_fields, letter_code, parse_fields
+from envs.notation import BLACK_CODE, RIGHTS_LETTERS, FenFields, format_fields, parse_fields, piece_code
+from envs.reference import MAIN_GAMES
 from envs.rules import Kind, Move, State
 from envs.rules_fen import parse_fen
 from envs.variant import BLACK, WHITE, Variant
@@ -34,12 +35,17 @@ class Temper:
 
 
 def all_settings() -> list[Variant]:
-    """Return every built-in game, plain and with each of its options on."""
+    """Return every main game, plain and with each of its options on."""
     settings = []
-    for name in list_variants():
+    for name in MAIN_GAMES:
         plain = load_variant(name)
         settings += [plain, *(load_variant(name, {option: True}) for option in plain.options)]
     return settings
+
+
+def library_games() -> list[Variant]:
+    """Return the built-in games but the main ones."""
+    return [load_variant(name) for name in list_variants() if name not in MAIN_GAMES]
 
 
 def own_games() -> list[Variant]:
@@ -121,7 +127,7 @@ def _odds(variant: Variant, rng: np.random.Generator) -> FenFields:
     """The array without some of its pieces, some others replaced, pawns advanced."""
     start = parse_fields(variant, variant.start_fen)
     board = start.board.copy()
-    royals = {letter_code(variant, variant.piece_types[variant.royal].letter) + BLACK_CODE * side for side in (0, 1)}
+    royals = _royal_codes(variant)
     pawn = -1 if variant.pawns is None else variant.pawns.piece + 1
     loss = rng.uniform(0, 0.7)
     for square in np.flatnonzero(board):
@@ -146,9 +152,13 @@ def _advance(variant: Variant, rng: np.random.Generator, board: np.ndarray, squa
         board[target], board[square] = board[square], 0
 
 
+def _royal_codes(variant: Variant) -> list[int]:
+    return [piece_code(royal, side) for side, royal in enumerate(variant.royals) if royal is not None]
+
+
 def _random_code(variant: Variant, rng: np.random.Generator, side: int) -> int:
     pawn = -1 if variant.pawns is None else variant.pawns.piece
-    types = [number for number in range(len(variant.piece_types)) if number not in (variant.royal, pawn)]
+    types = [number for number in range(len(variant.piece_types)) if number not in (variant.royals[side], pawn)]
     return int(rng.choice(types)) + 1 + BLACK_CODE * side
 
 
@@ -156,9 +166,10 @@ def _scatter(variant: Variant, rng: np.random.Generator) -> FenFields:
     """Few pieces anywhere: endings, kings in the open, pawns about to promote."""
     board = np.zeros(variant.num_squares, np.uint8)
     squares = rng.permutation(variant.num_squares)
-    royal = variant.royal + 1
-    board[squares[0]], board[squares[1]] = royal, royal + BLACK_CODE
-    for square in squares[2 : 2 + int(rng.integers(1, len(squares) // 3))]:
+    royals = _royal_codes(variant)
+    for square, royal in zip(squares, royals):
+        board[square] = royal
+    for square in squares[len(royals) : 2 + int(rng.integers(1, len(squares) // 3))]:
         side = int(rng.integers(2))
         is_pawn = variant.pawns is not None and rng.random() < 0.4
         board[square] = variant.pawns.piece + 1 + BLACK_CODE * side if is_pawn else _random_code(variant, rng, side)
@@ -169,7 +180,7 @@ def _tension(variant: Variant, rng: np.random.Generator) -> FenFields:
     """Kings and rooks at home with little between them, pawns about to pass others, some pieces anywhere."""
     start = parse_fields(variant, variant.start_fen)
     home = {square for c in variant.castlings if c is not None for square in (c.king_from, c.partner_from)}
-    royals = {variant.royal + 1, variant.royal + 1 + BLACK_CODE}
+    royals = _royal_codes(variant)
     board = np.zeros_like(start.board)
     pawn = -1 if variant.pawns is None else variant.pawns.piece + 1
     for square in np.flatnonzero(start.board):
@@ -191,14 +202,15 @@ def _fields(variant: Variant, rng: np.random.Generator, board: np.ndarray) -> Fe
     rights = []
     for number in range(len(RIGHTS_LETTERS)):
         castling, side = variant.castlings[number], number // 2
-        at_home = (
-            castling is not None
-            and board[castling.king_from] == variant.royal + 1 + BLACK_CODE * side
-            and board[castling.partner_from] == castling.partner_type + 1 + BLACK_CODE * side
-        )
+        at_home = castling is not None and all(
+            board[square] in [piece_code(number, side) for number in types]
+            for square, types in (
+                (castling.king_from, castling.king_types), (castling.partner_from, castling.partner_types),
+            )
+        )  # fmt: skip
         rights.append(bool(at_home and rng.random() < 0.8))
     to_play = int(rng.integers(2))
-    clock = int(rng.choice([0, 0, 0, int(rng.integers(101))]))
+    clock = int(rng.choice([0, 0, 0, int(rng.integers(variant.clock_limit + 1))]))
     move_number = int(rng.integers(1, 60))
     assert to_play in (WHITE, BLACK)
     return FenFields(board, to_play, (rights[0], rights[1], rights[2], rights[3]), (), clock, move_number)

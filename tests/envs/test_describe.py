@@ -6,8 +6,12 @@ from pathlib import Path
 import pytest
 
 from envs import Variant, engine_for, layout, load_variant
+from envs.castling_words import WINGS
 from envs.describe import Section, describe, describe_piece, option_changes
-from tests.envs.random_games import all_settings, setting_name
+from envs.notation import SIDE_NAMES
+from tests.envs.random_games import all_settings, own_games, setting_name
+
+CASTLING_GAMES = ("janus", "omega", "fides_vs_clobberers", "orda", "extinction")
 
 STRANGE = """
 name: Strange
@@ -81,21 +85,35 @@ def test_directions_ranges_and_riders_in_words(tmp_path: Path) -> None:
     )
 
 
-@pytest.mark.parametrize("variant", all_settings(), ids=setting_name)
+@pytest.mark.parametrize("name", CASTLING_GAMES)
+def test_castling_of_the_library_names_the_squares_that_the_compiled_tables_hold(name: str) -> None:
+    check_castling(load_variant(name))
+
+
+@pytest.mark.parametrize("variant", [*all_settings(), *own_games()], ids=setting_name)
 def test_castling_names_the_squares_that_the_compiled_tables_hold(variant: Variant) -> None:
-    if not any(variant.castlings):
+    if any(variant.castlings):
+        check_castling(variant)
+    else:
         assert all(part.title != "Castling" for part in describe(variant))
-        return
+
+
+def check_castling(variant: Variant) -> None:
     tables, names = engine_for(variant).tables, variant.board.names
-    for number, entry in enumerate(section(variant, "Castling").entries[:-1]):
+    entries = {entry.heading: entry.sentences for entry in section(variant, "Castling").entries}
+    for number, castling in enumerate(variant.castlings):
+        heading = f"{SIDE_NAMES[number // 2]} {WINGS[number % 2]}"
+        assert (heading in entries) == (castling is not None)
+        if castling is None:
+            continue
         record = int(tables[tables[layout.T_CASTLING] + number])
         empty, rest = counted(tables[record + layout.C_LISTS :].tolist())
-        path, _ = counted(rest)
-        must_be_empty, not_attacked = entry.sentences[1].split(" must be empty, ")
+        path, _ = counted(rest) if variant.royals[number // 2] is not None else ([], [])
+        must_be_empty, _, not_attacked = entries[heading][1].partition(" must be empty")
         assert squares_in(must_be_empty) == {names[square] for square in empty}
         assert squares_in(not_attacked) == {names[square] for square in path}
         moves = [int(tables[record + key]) for key in range(layout.C_PARTNER_TO + 1)]
-        assert squares_in(entry.sentences[0]) == {names[square] for square in moves}
+        assert squares_in(entries[heading][0]) == {names[square] for square in moves}
 
 
 def counted(words: list[int]) -> tuple[list[int], list[int]]:

@@ -158,8 +158,8 @@ CHESS_ERRORS = [
     ("4k3/8/8/8/8/8/8/3KK3 w - - 0 1", r"expected one K of White, got 2 \(d1, e1\)"),
     ("4k2P/8/8/8/8/8/8/4K3 w - - 0 1", "h8: a pawn of White must have promoted there"),
     ("4k3/8/8/8/8/8/8/p3K3 w - - 0 1", "a1: a pawn of Black must have promoted there"),
-    ("4k3/8/8/8/8/8/8/4R1K1 w - - 0 1", "the side that just moved is in check: its king on e8"),
-    ("4k3/8/8/8/8/8/3p4/4K3 b - - 0 1", "the side that just moved is in check: its king on e1"),
+    ("4k3/8/8/8/8/8/8/4R1K1 w - - 0 1", "the side that just moved is in check: its royal piece on e8"),
+    ("4k3/8/8/8/8/8/3p4/4K3 b - - 0 1", "the side that just moved is in check: its royal piece on e1"),
     ("8/8/8/3kK3/8/8/8/8 w - - 0 1", "the side that just moved is in check"),
 ]
 
@@ -180,7 +180,7 @@ def test_a_fen_that_is_no_chess_position_is_refused_with_its_place(set_up: SetUp
         ("asylum", "5k4/10/10/10/P9/1p8/1p8/10/10/5K4 b - a3 0 1", "passed over a3"),
         ("asylum", "5k4/10/10/10/10/P9/Pp8/10/10/5K4 b - a4 0 1", "passed over a4"),
         # In check through one man.
-        ("asylum", "5r3k/10/10/10/10/10/10/5N4/10/5K4 b - - 0 1", "its king on f1"),
+        ("asylum", "5r3k/10/10/10/10/10/10/5N4/10/5K4 b - - 0 1", "its royal piece on f1"),
         ("palace_ninja_guards", "***2***/4k3/8/8/8/8/8/8/4K3/8 w - - 0 1", r"rank 0, a0: expected '\*'"),
         (
             "palace_ninja_guards",
@@ -199,7 +199,7 @@ def test_a_fen_that_is_no_chess_position_is_refused_with_its_place(set_up: SetUp
         ("separate_realms_2", "4k3/8/8/8/8/8/8/4K1N1 w - - 0 1", "unknown piece 'N'"),
         # A piece that only goes there without capturing gives no check.
         ("separate_realms_2", "4k3/8/4p3/8/4R3/8/8/4K3 w - - 0 1", None),
-        ("separate_realms_2", "4k3/8/8/8/4R3/8/8/4K3 w - - 0 1", "in check: its king on e8"),
+        ("separate_realms_2", "4k3/8/8/8/4R3/8/8/4K3 w - - 0 1", "in check: its royal piece on e8"),
     ],
 )
 def test_a_fen_of_another_game_is_refused_with_its_place(

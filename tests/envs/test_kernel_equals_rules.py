@@ -14,15 +14,16 @@ from pathlib import Path as FilePath
 import numpy as np
 import pytest
 
-from envs import Termination, layout, rules
+from envs import Outcome, Termination, layout, rules
 from envs.paths import Path
 from envs.tables import CompiledGame
 from envs.variant import Variant
 from tests.envs.comparison import Comparison, Difference
-from tests.envs.random_games import all_settings, own_games, setting_name
+from tests.envs.random_games import all_settings, library_games, own_games, setting_name
 
 NUM_POSITIONS = 20_000
 NUM_POSITIONS_OF_OWN_GAMES = {"wide": 600, "hollow": 1_500, "inner_rooks": 3_000}
+NUM_POSITIONS_OF_A_LIBRARY_GAME = 150
 CHUNK, NUM_SLOW_CHUNKS = 20_000, 25
 SETTINGS = all_settings()
 by_name = {setting_name(variant): variant for variant in [*SETTINGS, *own_games()]}
@@ -37,7 +38,7 @@ def test_kernels_and_rules_agree_on_games_played_to_the_end(variant: Variant) ->
     assert seen["promotions"] > NUM_POSITIONS / 250
     assert seen["games"] > NUM_POSITIONS / 500
     endings = {Termination.CHECKMATE, Termination.STALEMATE, Termination.REPETITION, Termination.FIFTY_MOVES}
-    endings.add(Termination.BARE_KINGS if variant.bare_kings_draw else Termination.SCEPTER)
+    endings.add(Termination.BARE_KINGS if variant.ends.bare_kings_draw else Termination.SCEPTER)
     for ending in endings:
         assert seen[ending.name] > 0, ending
     if any(variant.castlings):
@@ -54,6 +55,19 @@ def test_kernels_and_rules_agree_on_games_of_a_users_own(variant: Variant) -> No
     assert seen["en passant"] > 0
     if variant.name == "inner_rooks":
         assert seen["rights lost from afar"] > 0
+
+
+@pytest.mark.parametrize("variant", library_games(), ids=setting_name)
+def test_kernels_and_rules_agree_on_the_games_of_the_library(variant: Variant) -> None:
+    seen = Comparison(variant, seed=0, max_plies=80).run(NUM_POSITIONS_OF_A_LIBRARY_GAME)
+    assert seen["captures"] > 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("variant", library_games(), ids=setting_name)
+def test_kernels_and_rules_agree_on_library_games_played_to_the_end(variant: Variant) -> None:
+    seen = Comparison(variant, seed=1).run(CHUNK)
+    assert seen["games"] > CHUNK / 1000
 
 
 @pytest.mark.parametrize("num_lanes", [1, 3, 40])
@@ -100,21 +114,30 @@ def forget_the_clock(variant: Variant, state: rules.State, move: rules.Move) -> 
     return dataclasses.replace(after, halfmove_clock=0 if move.victims else state.halfmove_clock + 1)
 
 
-def jump_without_capture(board: list[str], _: bool, path: Path) -> list[tuple[int, tuple[int, ...]]]:
+def jump_without_capture(_: Variant, board: list[str], __: str, path: Path) -> list[tuple[int, tuple[int, ...]]]:
     return [] if board[path.landings[0]] else [(path.landings[0], ())]
 
 
+def with_other_ends(**ends: int) -> Callable[..., Outcome | None]:
+    def outcome(variant: Variant, *position: object, **known: object) -> Outcome | None:
+        other = dataclasses.replace(variant, ends=dataclasses.replace(variant.ends, **ends))
+        found: Outcome | None = right["outcome"](other, *position, **known)
+        return found
+
+    return outcome
+
+
 RULES_FAULTS: list[tuple[str, str, object, str]] = [
-    ("asylum", "squares_passed", lambda v, m: right["squares_passed"](v, m)[:1], "position"),
+    ("asylum", "squares_passed", lambda v, s, m: right["squares_passed"](v, s, m)[:1], "position"),
     ("inner_rooks", "make", keep_rights_of_rooks_taken_from_afar, "position"),
     ("chess", "make", forget_the_clock, "position"),
     ("chess", "leaves_king_safe", lambda v, s, m: True, "legal moves"),
     ("palace_ninja_guards", "_overrun", jump_without_capture, "legal moves"),
     ("asylum+friendly_fire", "in_check", lambda v, s: False, "check|reward"),
     ("chess", "_castling_is_safe", lambda v, s, c: True, "legal moves"),
-    ("gardner", "REPETITIONS_TO_DRAW", 4, "mask"),
-    ("gardner", "MAX_HALFMOVE_CLOCK", 99, "mask"),
-    ("palace_ninja_guards+scepter", "goal_reached", lambda v, s: False, "position|legal moves|reward"),
+    ("gardner", "outcome", with_other_ends(repetition_times=4), "mask"),
+    ("gardner", "outcome", with_other_ends(move_limit=99), "mask"),
+    ("palace_ninja_guards+scepter", "board_outcome", lambda *_: None, "position|legal moves|reward"),
 ]  # fmt: skip
 
 
@@ -154,7 +177,9 @@ def test_a_fault_in_the_tables_is_noticed(setting: str, fault: Callable[[Compile
     game = comparison.game
     faulty = dataclasses.replace(game, tables=game.tables.copy(), zobrist=game.zobrist.copy())
     fault(faulty)
-    comparison.env.game = comparison.other.game = faulty
+    for env in (comparison.env, comparison.other):
+        env.game = faulty
+        env._bind()
     with pytest.raises(Difference, match=what):
         comparison.run(NUM_POSITIONS)
 

@@ -10,11 +10,13 @@ import pytest
 
 from envs import Position, VectorEnv, layout, rules
 from envs.notation import RIGHTS_LETTERS
+from envs.tables import is_colour_symmetric
 from envs.variant import BLACK, Variant
-from tests.envs.random_games import all_settings, own_games, setting_name, starts
+from tests.envs.random_games import all_settings, library_games, own_games, setting_name, starts
 from tests.envs.rules_position import RulesPosition
 
-SETTINGS = [*all_settings(), *own_games()]
+SYMMETRIC_LIBRARY = [variant for variant in library_games() if is_colour_symmetric(variant)]
+SETTINGS = [*all_settings(), *own_games(), *SYMMETRIC_LIBRARY]
 NUM_PAIRS = 16
 NUM_STEPS = 150
 MAX_PLIES = 60
@@ -133,6 +135,7 @@ def test_a_table_that_treats_black_otherwise_is_noticed() -> None:
     castling = game.variant.castlings[2]
     assert castling is not None
     pairs.env.game.tables[int(game.tables[layout.T_KEEP]) + castling.king_from] = 15
+    pairs.env._bind()
     with pytest.raises(AssertionError, match=r"action mask|planes|FEN"):
         pairs.run(20 * NUM_STEPS)
 

@@ -1,5 +1,6 @@
 """Diagrams say where a piece may go; examples say what the engine says."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -8,7 +9,8 @@ import pytest
 from envs import Position, Variant, load_variant
 from envs.move_diagrams import LEGEND, capture_example, draw_example, legend, move_diagram
 from envs.notation import format_placement, piece_code
-from tests.envs.random_games import all_settings, setting_name
+from envs.variant import BLACK, WHITE, PieceType
+from tests.envs.random_games import all_settings, library_games, setting_name
 
 GUARD = """\
 & . . . &
@@ -76,67 +78,130 @@ def test_forward_is_up_and_ranges_end(tmp_path: Path) -> None:
     ]
 
 
-@pytest.mark.parametrize("variant", all_settings(), ids=setting_name)
+QUIET, CAPTURE, OWN = "om&!#$%", "ox&!#+$%", "#+$%"
+
+
+@pytest.mark.parametrize("variant", [*all_settings(), *library_games()], ids=setting_name)
 def test_a_diagram_agrees_with_the_engine_on_a_real_board(variant: Variant) -> None:
-    """The piece alone, or with one enemy: the marks tell where it may go and where it may capture."""
-    for number, piece in enumerate(variant.piece_types):
-        if number == variant.royal or not piece.rays:
+    """The piece alone, or with one enemy or friend: the marks tell where it may go and what it may capture."""
+    game = lasting(variant)
+    centre = game.board.index[game.board.files // 2 - 1, game.board.ranks // 2]
+    for number, piece in enumerate(game.piece_types):
+        if number == game.royals[WHITE] or not piece.rays or (is_orthodox(piece) and variant.name != "chess"):
             continue
-        rows = [line.split(" ") for line in move_diagram(variant, number).splitlines()]
-        height = next(y for y, row in enumerate(rows) if piece.letter in row)
-        marks = {
-            (x - len(rows[0]) // 2, height - y): mark
-            for y, row in enumerate(rows)
-            for x, mark in enumerate(row)
-            if mark in LEGEND
-        }
-        for offset, quiet, capture in reached(variant, number):
-            if offset in marks:
-                assert quiet == (marks[offset] in "o&!m"), (piece.name, offset)
-                assert capture == (marks[offset] in "o&!x"), (piece.name, offset)
-            else:
-                in_diagram = max(map(abs, offset)) <= len(rows[0]) // 2
-                assert not (in_diagram and (quiet or capture)), (piece.name, offset)
+        marks, width = marks_of(variant, number)
+        reached = reached_from(game, number, centre)
+        assert len(reached) > game.num_squares // 3
+        for offset, *modes in reached:
+            mark = marks.get(offset, "")
+            if mark or max(map(abs, offset)) <= width:
+                expected = [bool(mark) and mark in kind for kind in (QUIET, CAPTURE, OWN)]
+                assert modes == expected, (piece.name, offset)
 
 
-def reached(variant: Variant, number: int) -> list[tuple[tuple[int, int], bool, bool]]:
-    """From the engine: each offset, whether the piece may go there, and whether it may capture there."""
-    board = variant.board
-    centre = board.index[board.files // 2 - 1, board.ranks // 2]
-    x0, y0 = board.squares[centre]
+def is_orthodox(piece: PieceType) -> bool:
+    """Whether a piece moves as one of chess does, where it is checked."""
+    return not piece.captures_own and piece.rays in [orthodox.rays for orthodox in load_variant("chess").piece_types]
+
+
+def games_with_different_pawns() -> list[Variant]:
+    found = {}
+    for variant in [*all_settings(), *library_games()]:
+        if variant.pawns is not None:
+            own = variant.piece_types[variant.pawns.piece].captures_own
+            found.setdefault((own, replace(variant.pawns, piece=0, promotes_to=((), ()))), variant)
+    return list(found.values())
+
+
+@pytest.mark.parametrize("variant", games_with_different_pawns(), ids=setting_name)
+def test_a_pawns_diagram_agrees_with_the_engine_on_and_off_its_start_ranks(variant: Variant) -> None:
+    game, pawns = lasting(variant), variant.pawns
+    assert pawns is not None
+    marks, _ = marks_of(variant, pawns.piece)
+    highest = max(y for _, y in marks)
+    checked = 0
+    for y in range(1, min(pawns.promotion_ranks[WHITE]) - highest):
+        start = game.board.index[game.board.files // 2 - 1, y]
+        quiet_marks = QUIET + "s" * (y in pawns.start_ranks[WHITE])
+        for offset, *modes in reached_from(game, pawns.piece, start):
+            mark = marks.get(offset, "")
+            expected = [bool(mark) and mark in kind for kind in (quiet_marks, CAPTURE, OWN)]
+            assert modes == expected, (y, offset)
+            checked += 1
+    assert checked > 0
+
+
+def lasting(variant: Variant) -> Variant:
+    """Return a game without goals and extinction, so that a few pieces on a board do not end it."""
+    return replace(variant, name="lasting", ends=replace(variant.ends, goals=(), extinction=None))
+
+
+def marks_of(variant: Variant, number: int) -> tuple[dict[tuple[int, int], str], int]:
+    """Return the marks of a diagram by offset, and how far it reaches to either side."""
+    rows = [line.split(" ") for line in move_diagram(variant, number).splitlines()]
+    half = len(rows[0]) // 2
+    height = next(y for y, row in enumerate(rows) if row[half] == variant.piece_types[number].letter)
+    cells = {(x - half, height - y): mark for y, row in enumerate(rows) for x, mark in enumerate(row)}
+    return {offset: mark for offset, mark in cells.items() if mark in LEGEND}, half
+
+
+def reached_from(variant: Variant, number: int, start: int) -> list[tuple[tuple[int, int], bool, bool, bool]]:
+    """From the engine: each offset, and whether the piece may go there, take an enemy and take a friend there."""
+    x0, y0 = variant.board.squares[start]
     found = []
-    for square, (x, y) in enumerate(board.squares):
-        if square == centre or square in corners(variant):
+    for square, (x, y) in enumerate(variant.board.squares):
+        if square in (start, *corners(variant)):
             continue
-        modes = [to_reach(variant, number, centre, square, enemy) for enemy in (False, True)]
+        modes = [to_reach(variant, number, start, square, side) for side in (None, BLACK, WHITE)]
         if None not in modes:
-            found.append(((x - x0, y - y0), bool(modes[0]), bool(modes[1])))
-    assert len(found) > variant.num_squares // 3
+            found.append(((x - x0, y - y0), bool(modes[0]), bool(modes[1]), bool(modes[2])))
     return found
 
 
 def corners(variant: Variant) -> tuple[int, int]:
-    """Squares for the two kings, a knight's leap off the lines through the middle."""
-    y = next(y for y in range(variant.board.ranks) if (0, y) in variant.board.index)
-    return variant.board.index[0, y], variant.board.index[variant.board.files - 1, y + 1]
+    """Squares for the two kings, on the first and the last file and not on one rank."""
+    index, ranks = variant.board.index, range(variant.board.ranks)
+    y = next(y for y in ranks if (0, y) in index)
+    last = [index[square] for k in ranks[y + 1 :] if (square := (variant.board.files - 1, k)) in index]
+    return index[0, y], last[0]
 
 
-def to_reach(variant: Variant, number: int, start: int, to: int, enemy: bool) -> bool | None:
-    """Whether a lone piece has the move; None where such a position cannot be."""
+def weakest(variant: Variant) -> int:
+    """Return the type that gives check the least, neither royal nor the pawn."""
+    plain = [n for n, piece in enumerate(variant.piece_types) if piece.rays and n not in variant.royals]
+    return min(plain, key=lambda n: sum(ray.reach or 8 for ray in variant.piece_types[n].rays))
+
+
+def to_reach(variant: Variant, number: int, start: int, to: int, occupant: int | None) -> bool | None:
+    """Whether a piece has the move to an empty square or one with a piece of a side; None where that cannot be."""
     board = np.zeros(variant.num_squares, np.uint8)
-    white, black = corners(variant)
-    victim = next(n for n, piece in enumerate(variant.piece_types) if n != variant.royal and piece.rays)
-    board[white], board[black] = piece_code(variant.royal, 0), piece_code(variant.royal, 1)
-    board[start] = piece_code(number, 0)
-    if enemy:
-        board[to] = piece_code(victim, 1)
+    for square, side in zip(corners(variant), (WHITE, BLACK)):
+        royal = variant.royals[side]
+        board[square] = 0 if royal is None else piece_code(royal, side)
+    board[start] = piece_code(number, WHITE)
+    if occupant is not None:
+        board[to] = piece_code(weakest(variant), occupant)
     try:
         position = Position(variant, fen=f"{format_placement(variant, board)} w - - 0 1")
     except ValueError:
         return None
     if position.in_check:
         return None
-    return variant.board.names[start] + variant.board.names[to] in position.legal_moves()
+    names = variant.board.names
+    return names[start] + names[to] in position.legal_moves()
+
+
+def test_diagrams_of_changed_pawns_and_of_own_captures() -> None:
+    assert diagram(load_variant("berolina"), "P").splitlines() == [
+        "s . . . s",
+        ". m x m .",
+        ". . P . .",
+        ". . . . .",
+    ]
+    assert diagram(load_variant("sideways_pawns"), "P").splitlines()[2] == ". m P m ."
+    assert diagram(load_variant("torpedo"), "P").splitlines()[0] == ". . m . ."
+    assert diagram(load_variant("self_capture"), "P").splitlines()[1] == ". + m + ."
+    assert diagram(load_variant("self_capture"), "N").splitlines()[0] == ". # . # ."
 
 
 @pytest.mark.parametrize("name, options, letters", [
@@ -177,3 +242,4 @@ def test_friendly_fire_shows_two_own_pieces_captured_where_the_plain_game_shows_
 def test_the_legend_has_the_marks_that_are_used_and_no_others() -> None:
     assert list(legend(GUARD)) == ["o", "&"]
     assert list(legend(GNU + "\n" + PAWN)) == ["o", "m", "s", "x"]
+    assert list(legend("$ . A . %")) == ["&", "!", "$", "%"]

@@ -116,7 +116,7 @@ def test_a_fault_in_the_rules_or_in_the_tables_changes_the_counts(monkeypatch: p
     game = engine_for(variant)
     faulty = dataclasses.replace(game, tables=game.tables.copy())
     faulty.tables[layout.T_ROYAL] += 1  # the queen is royal
-    monkeypatch.setattr(rules, "squares_passed", lambda variant, move: ())
+    monkeypatch.setattr(rules, "squares_passed", lambda variant, state, move: ())
     counts = [count for count in up_to(MAX_NODES_OF_RULES) if count.game == "asylum" and not count.options]
     states = [parse_fen(variant, count.fen) for count in counts]
     assert any(rules_perft(variant, state, c.depth) != c.nodes for state, c in zip(states, counts) if c.nodes < 5000)

@@ -1,27 +1,23 @@
-"""What Fairy-Stockfish (pyffish) can hold of the games, against the kernels, on random games.
+"""What Fairy-Stockfish (pyffish) can hold of the main games, against the kernels, on random games.
 
 It has no double captures, no fire-through, and riders of leaps (`DD`) only on paper. So these are our games
 without them: asylum with plain rooks and jumps that overrun nothing (three-step pawns, two en passant squares and
 the castling stay), the palace without overruns (holes and odd ranks stay), separate realms with single leaps in
 place of riders (quiet and capturing moves apart, castling past quiet-only attacks), and gardner and chess as they
-are. Its ranks always begin with 1.
+are. The games of the library are in `test_pyffish_library.py`.
 """
 
 from __future__ import annotations
 
-import re
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
 
-import numpy as np
 import pyffish
 import pytest
 
-from envs import Position, load_variant, rules, rules_fen
-from envs.notation import MAX_HALFMOVE_CLOCK
+from envs import Position, load_variant, rules
 from envs.variant import Variant
-from tests.envs.random_games import Temper, pick_move, starts
+from tests.envs.fairy_stockfish import Difference, Oracle, play
 from tests.envs.rules_position import RulesPosition
 
 NUM_POSITIONS = 600
@@ -76,15 +72,10 @@ OURS = {
         "extends: asylum\npieces: {n: {moves: NKDA, overruns: null}, r: {fires_through: null}}\noptions: null\n"
     ),
     "oracle_palace": "extends: palace_ninja_guards\npieces: {g: {moves: FA, overruns: null}}\n",
-    "oracle_realms": ("extends: separate_realms_2\npieces: {r: {moves: mDcR}, b: {moves: mAcB}, q: {moves: mDcRB}}\n"),
+    "oracle_realms": "extends: separate_realms_2\npieces: {r: {moves: mDcR}, b: {moves: mAcB}, q: {moves: mDcRB}}\n",
     "gardner": "extends: gardner\n",
     "chess": "extends: chess\n",
 }
-MAX_PLIES = 40
-
-
-class Difference(AssertionError):
-    """The engine and the oracle disagree."""
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -98,65 +89,14 @@ def load(game: str, folder: Path) -> Variant:
     return load_variant(file)
 
 
-def theirs(variant: Variant, text: str) -> str:
-    """Rename squares: the oracle's ranks begin with 1."""
-    shift = 1 - variant.board.first_rank
-    return re.sub(r"([a-p])(\d+)", lambda square: f"{square[1]}{int(square[2]) + shift}", text)
-
-
-def their_fen(variant: Variant, fen: str) -> str:
-    placement, *rest = fen.split(" ")
-    return " ".join([placement, *(theirs(variant, field) for field in rest)])
-
-
-def compare(variant: Variant, game: str, position: Position | RulesPosition, fen: str) -> None:
-    """Compare a position with the oracle's, which it has followed by itself."""
-    legal = sorted(theirs(variant, move) for move in position.legal_moves())
-    own = position.fen().split(" ")
-    other = fen.split(" ")
-    facts = {
-        "legal moves": (legal, sorted(pyffish.legal_moves(game, fen, []))),
-        "check": (position.in_check, pyffish.gives_check(game, fen, [])),
-        "FEN": (
-            own[:3] + own[4:],
-            other[:3] + other[4:],
-        ),  # the oracle lists en passant squares by its own rule
-    }
-    for what, (ours, oracle) in facts.items():
-        if ours != oracle:
-            raise Difference(f"{what} in {position.fen()}: we say {ours}, pyffish {oracle}")
-
-
-def play(
-    variant: Variant, make_position: Callable[[str], Position | RulesPosition], num_positions: int, seed: int
-) -> Counter[str]:
-    rng = np.random.default_rng(seed)
-    seen: Counter[str] = Counter()
-    for start in starts(variant, rng):
-        position, state, temper = make_position(start), rules_fen.parse_fen(variant, start), Temper.draw(rng)
-        fen = their_fen(variant, start)
-        for _ in range(MAX_PLIES):
-            compare(variant, variant.name, position, fen)
-            seen["positions"] += 1
-            moves = rules.legal_moves(variant, state)
-            if not moves or state.halfmove_clock >= MAX_HALFMOVE_CLOCK:  # a drawn game's clock counts no further
-                break
-            move = pick_move(variant, rng, temper, state=state, moves=moves, last=None)
-            seen[move.kind.value] += 1
-            seen["promotions"] += bool(move.promotion)
-            name = rules_fen.move_name(variant, move)
-            position.push(name)
-            state = rules.make(variant, state, move)
-            fen = pyffish.get_fen(variant.name, fen, [theirs(variant, name)])
-        if seen["positions"] >= num_positions:
-            return seen
-    raise AssertionError("unreachable")
+def play_kernels(variant: Variant, num_positions: int, seed: int) -> Counter[str]:
+    oracle = Oracle(variant.name)
+    return play(variant, oracle, lambda fen: Position(variant, fen=fen), num_positions=num_positions, seed=seed)
 
 
 @pytest.mark.parametrize("game", OURS)
 def test_fairy_stockfish_agrees_on_what_it_can_hold(game: str, tmp_path: Path) -> None:
-    variant = load(game, tmp_path)
-    seen = play(variant, lambda fen: Position(variant, fen=fen), NUM_POSITIONS, seed=1)
+    seen = play_kernels(load(game, tmp_path), NUM_POSITIONS, seed=1)
     assert seen["promotions"] > 0
     assert game == "gardner" or (seen["castling"] > 0 and seen["en passant"] > 0)
 
@@ -164,8 +104,7 @@ def test_fairy_stockfish_agrees_on_what_it_can_hold(game: str, tmp_path: Path) -
 @pytest.mark.slow
 @pytest.mark.parametrize("game", OURS)
 def test_fairy_stockfish_agrees_on_many_positions(game: str, tmp_path: Path) -> None:
-    variant = load(game, tmp_path)
-    play(variant, lambda fen: Position(variant, fen=fen), 20_000, seed=2)
+    play_kernels(load(game, tmp_path), 20_000, seed=2)
 
 
 @pytest.mark.parametrize("game", ["oracle_asylum", "oracle_palace"])
@@ -184,7 +123,7 @@ def test_fairy_stockfish_counts_the_same_at_depth_two(game: str, tmp_path: Path)
 @pytest.mark.parametrize(
     ("game", "name", "fault", "what"),
     [
-        ("oracle_asylum", "squares_passed", lambda variant, move: (), "legal moves"),
+        ("oracle_asylum", "squares_passed", lambda variant, state, move: (), "legal moves"),
         ("oracle_realms", "_castling_is_safe", lambda variant, state, castling: True, "legal moves"),
         ("oracle_palace", "in_check", lambda variant, state: False, "check"),
     ],
@@ -195,4 +134,10 @@ def test_a_fault_in_the_rules_is_noticed(
     variant = load(game, tmp_path)
     monkeypatch.setattr(rules, name, fault)
     with pytest.raises(Difference, match=what):
-        play(variant, lambda fen: RulesPosition(variant, fen=fen), 10 * NUM_POSITIONS, seed=1)
+        play(
+            variant,
+            Oracle(game),
+            lambda fen: RulesPosition(variant, fen=fen),
+            num_positions=10 * NUM_POSITIONS,
+            seed=1,
+        )

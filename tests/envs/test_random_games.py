@@ -3,9 +3,42 @@
 import numpy as np
 import pytest
 
-from envs import Variant, load_variant
-from envs.random_games import play_random_games
+from envs import Variant, load_variant, variant_from_document
+from envs.random_games import MAX_PLIES, play_random_games
+from envs.strict_yaml import load_yaml
 from tests.envs.random_games import all_settings, setting_name
+
+ENDLESS = """
+name: Endless
+board: {files: 5, ranks: 5}
+royal: k
+pieces: {k: {name: king, moves: K}}
+start: k4/5/5/5/4K w - - 0 1
+ends: {bare_kings: off, repetition: off, move_limit: off}
+"""
+ONE_MOVE_WINS = """
+name: One move wins
+board: {files: 5, ranks: 5}
+royal: k
+pieces: {k: {name: king, moves: K}}
+start: [k4/5/5/5/4K w - - 0 1, k4/5/5/5/4K b - - 0 1]
+ends:
+  bare_kings: off
+  goals:
+    - {name: near, by: k, squares: {white: [d1, e2], black: [a4, b5]}}
+    - {name: far, by: k, squares: {white: [d2], black: [b4]}}
+"""
+GIVEAWAY = """
+name: Giveaway
+board: {files: 5, ranks: 5}
+pieces: {m: {name: man, moves: fcF}}
+start: 5/5/2m2/1M3/5 w - - 0 1
+ends: {extinction: {pieces: all, result: win}}
+"""
+
+
+def game(text: str) -> Variant:
+    return variant_from_document(load_yaml(text, "test")[0])
 
 
 @pytest.mark.parametrize("variant", all_settings(), ids=setting_name)
@@ -42,3 +75,29 @@ def test_random_play_ends_as_it_is_known_to() -> None:
 def test_no_games_are_refused() -> None:
     with pytest.raises(ValueError, match="games: expected at least 1, got 0"):
         play_random_games(load_variant("chess"), 0)
+
+
+def test_a_game_that_never_ends_is_cut_short_and_is_neither_drawn_nor_won() -> None:
+    played = play_random_games(game(ENDLESS), 3)
+    assert played.cut_short == 3
+    assert played.endings() == {}
+    assert set(played.results().values()) == {0}
+    assert (played.plies == MAX_PLIES).all()
+
+
+def test_the_seed_decides_from_which_start_a_game_begins_and_goals_are_counted_by_name() -> None:
+    games = [play_random_games(game(ONE_MOVE_WINS), 300, seed=seed) for seed in (0, 0, 1)]
+    white_wins = [played.results()["white_wins"] for played in games]
+    assert white_wins[0] == white_wins[1]
+    assert white_wins[0] != white_wins[2]
+    for played in games:
+        assert (played.plies == 1).all()
+        assert 110 < played.results()["white_wins"] == 300 - played.results()["black_wins"] < 190
+        assert played.endings() == {"goal": 300}
+        assert 160 < played.goals_reached()["near"] == 300 - played.goals_reached()["far"] < 240
+
+
+def test_a_player_who_takes_the_last_piece_of_a_giveaway_game_has_lost() -> None:
+    played = play_random_games(game(GIVEAWAY), 2)
+    assert played.endings() == {"extinction": 2}
+    assert played.results() == {"white_wins": 0, "black_wins": 2, "draws": 0}

@@ -8,7 +8,7 @@ from envs import Position, Variant, VectorEnv, load_variant
 from envs.render import draw_board, draw_grid, draw_row
 from envs.rows import board_of
 from envs.rule_sheet import PAGE_WIDTH, rule_sheet
-from tests.envs.random_games import all_settings, setting_name
+from tests.envs.random_games import all_settings, library_games, own_games, setting_name
 
 PALACE = """\
 9  * * * g g * * *
@@ -56,6 +56,20 @@ def test_a_game_without_castling_does_not_mention_it() -> None:
     )
 
 
+def test_a_game_without_pawns_counts_plies_without_capture() -> None:
+    position = Position("breakthrough")
+    assert draw_row(position.game, position.row()).splitlines()[-1] == (
+        "White to move; 0 plies without capture; move 1"
+    )
+
+
+def test_a_long_source_is_broken_to_the_page_and_a_year_without_inventor_is_a_year() -> None:
+    lines = rule_sheet(load_variant("torpedo")).splitlines()
+    assert lines[2] == "Year:     2020"
+    assert lines[3].startswith("Source:   Tomasev")
+    assert lines[4].startswith("          ")
+
+
 def test_sixteen_by_sixteen_stays_in_line(tmp_path: Path) -> None:
     file = tmp_path / "wide.yaml"
     file.write_text(WIDE)
@@ -80,7 +94,7 @@ def test_a_window_keeps_the_labels_and_wide_cells_keep_their_columns() -> None:
     ]
 
 
-@pytest.mark.parametrize("variant", all_settings(), ids=setting_name)
+@pytest.mark.parametrize("variant", [*all_settings(), *library_games(), *own_games()], ids=setting_name)
 def test_a_rule_sheet_fits_the_page_and_names_every_piece_option_reading_and_source(variant: Variant) -> None:
     sheet = rule_sheet(variant)
     lines = sheet.splitlines()
@@ -93,6 +107,6 @@ def test_a_rule_sheet_fits_the_page_and_names_every_piece_option_reading_and_sou
         assert reading in flat
     for option, is_on in variant.options.items():
         assert f"{option} is {'on' if is_on else 'off'}" in flat
-    assert str(variant.document["source"]) in flat
+    assert str(variant.document.get("source", "")) in flat
     assert str(variant.document.get("inventor", "")) in flat
     assert lines[0].startswith(variant.title.upper())

@@ -40,10 +40,10 @@ def positions(variant: Variant, num_games: int = NUM_GAMES) -> Iterator[tuple[St
 
 
 def literally_attacked(variant: Variant, board: list[str], square: int, by_side: int) -> bool:
-    """Ask each pseudo-legal move of a side, on a board with a king of the other side on the square."""
-    royal = paths.letter_of(variant, variant.royal, 1 - by_side)
+    """Ask each pseudo-legal move of a side, on a board with its enemy's royal, or first piece, on the square."""
+    royal = paths.royal_letter(variant, 1 - by_side)
     placed = ["" if piece == royal else piece for piece in board]
-    placed[square] = royal
+    placed[square] = royal or paths.letter_of(variant, 0, 1 - by_side)
     state = State(tuple(placed), by_side, (False,) * 4)
     return any(square in move.victims for move in rules.pseudo_legal_moves(variant, state))
 
@@ -56,23 +56,20 @@ def check_move(variant: Variant, state: State, move: Move, after: State) -> None
             raise Broken(f"{what}: {rules_fen.move_name(variant, move)} in {rules_fen.fen(variant, state)}")
 
     mover, other = state.to_play, 1 - state.to_play
-    own_royal, other_royal = (paths.letter_of(variant, variant.royal, side) for side in (mover, other))
     hit = [state.board[square] for square in move.victims]
-    fires_own = any(piece.fires_through_own for piece in variant.piece_types)
-    expect("a king is captured", own_royal not in hit and other_royal not in hit)
-    expect("an own piece is captured", fires_own or all(paths.side_of(piece) == other for piece in hit))
-    expect("the king can be captured", not literally_attacked(
-        variant, list(after.board), rules.king_square(variant, after.board, mover), other))  # fmt: skip
+    hits_own = any(piece.fires_through_own or piece.captures_own for piece in variant.piece_types)
+    king = rules.king_square(variant, after.board, mover)
+    expect("a king is captured", not {paths.royal_letter(variant, side) for side in (mover, other)} & {*hit})
+    expect("an own piece is captured", hits_own or all(paths.side_of(piece) == other for piece in hit))
+    expect("the king can be captured", king is None or not literally_attacked(variant, list(after.board), king, other))
     expect("pieces are lost or gained", sum(map(bool, state.board)) - len(hit) == sum(map(bool, after.board)))
     expect("a right comes back", all(before or not now for before, now in zip(state.rights, after.rights)))
     expect("the side does not change", after.to_play == other)
     expect("victims stand twice", len(set(move.victims)) == len(move.victims))
     expect("three are captured", len(move.victims) <= 2)
     expect("an empty square is captured", all(hit))
-    pawn_moves = variant.pawns is not None and (
-        state.board[move.from_square].upper() == variant.piece_types[variant.pawns.piece].letter
-    )
-    expected_clock = 0 if hit or pawn_moves else min(state.halfmove_clock + 1, 100)
+    pawn_moves = rules.is_pawn(variant, state.board[move.from_square])
+    expected_clock = 0 if hit or pawn_moves else min(state.halfmove_clock + 1, variant.clock_limit)
     expect("the clock is wrong", after.halfmove_clock == expected_clock)
     expect("the target does not hold the mover", paths.side_of(after.board[move.to_square]) == mover)
     expect("castling captures", move.kind is not Kind.CASTLING or not hit)
@@ -106,12 +103,13 @@ def compare_attacks(variant: Variant) -> None:
     rng = np.random.default_rng(10)
     for state, _, _ in positions(variant, 4):
         royals = [rules.king_square(variant, state.board, side) for side in (0, 1)]
-        for square in [*royals, *rng.choice(variant.num_squares, 6).tolist()]:
+        kings = [royal for royal in royals if royal is not None]
+        for square in [*kings, *rng.choice(variant.num_squares, 6).tolist()]:
             for side in (0, 1):
                 if square == royals[side]:
                     continue
-                kingless = list(state.board)
-                kingless[royals[1 - side]] = ""
+                royal = paths.royal_letter(variant, 1 - side)
+                kingless = ["" if piece == royal else piece for piece in state.board]
                 ours = rules.attacked(variant, kingless, square, side)
                 assert ours == literally_attacked(variant, kingless, square, side), variant.board.names[square]
 
@@ -123,7 +121,12 @@ right_make = rules.make
     ("setting", "name", "fault", "what"),
     [
         ("chess", "leaves_king_safe", lambda variant, state, move: True, "the king can be captured"),
-        ("palace_ninja_guards", "_overrun", lambda board, white, path: [(path.landings[0], ())], "pieces are lost"),
+        (
+            "palace_ninja_guards",
+            "_overrun",
+            lambda variant, board, piece, path: [(path.landings[0], ())],
+            "pieces are lost",
+        ),
         (
             "asylum",
             "make",

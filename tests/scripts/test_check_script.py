@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from envs import list_variants, load_variant
+from envs import load_variant
+from envs.reference import MAIN_GAMES
 from scripts.check import app
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -22,7 +23,7 @@ def check(*words: str) -> Result:
     return CliRunner().invoke(app, words)
 
 
-@pytest.mark.parametrize("name", list_variants())
+@pytest.mark.parametrize("name", [*MAIN_GAMES, "breakthrough", "grand", "horde", "maharajah"])
 def test_the_page_has_rules_and_random_play_and_progress_goes_to_stderr(name: str) -> None:
     done = check(name, "--games", "10", "--seed", "3")
     assert done.exit_code == 0, done.stderr
@@ -41,6 +42,31 @@ def test_options_are_applied_and_named() -> None:
     assert "Ending       scepter" in done.stdout or " scepter  " in done.stdout
 
 
+def test_goals_are_endings_by_their_names_and_another_move_limit_is_no_fifty_moves(tmp_path: Path) -> None:
+    done = check("breakthrough", "--games", "20")
+    assert "Ending       breakthrough     20  100.0 %" in done.stdout
+    file = tmp_path / "short.yaml"
+    file.write_text("name: Short\nextends: chess\nends: {move_limit: 2}\n")
+    done = check(str(file), "--games", "20")
+    assert "move limit" in done.stdout.partition("RANDOM PLAY")[2]
+    assert "fifty" not in done.stdout
+
+
+def test_games_that_never_end_are_cut_short_and_counted_apart(tmp_path: Path) -> None:
+    file = tmp_path / "endless.yaml"
+    file.write_text(
+        "name: Endless\nboard: {files: 5, ranks: 5}\nroyal: k\npieces: {k: {name: king, moves: K}}\n"
+        "start: k4/5/5/5/4K w - - 0 1\nends: {bare_kings: off, repetition: off, move_limit: off}\n"
+    )
+    done = check(str(file), "--games", "2")
+    assert "each to its end by the rules or to 5,000 plies" in done.stdout
+    assert done.stdout.count("cut short at 5,000 plies      2  100.0 %") == 2
+    games = json.loads(check(str(file), "--games", "2", "--json").stdout)["random_games"]
+    assert games["cut_short"] == 2
+    assert games["endings"] == {}
+    assert games["draws"] == 0
+
+
 def test_json_is_one_object_with_rules_figures_and_what_repeats_them() -> None:
     done = check("asylum", "--games", "30", "--seed", "5", "--json")
     document = json.loads(done.stdout)
@@ -52,6 +78,8 @@ def test_json_is_one_object_with_rules_figures_and_what_repeats_them() -> None:
     games = document["random_games"]
     assert games["games"] == sum(games["endings"].values()) == 30
     assert games["white_wins"] + games["black_wins"] + games["draws"] == 30
+    assert games["goals"] == {}
+    assert games["cut_short"] == 0
     assert games["median_plies"] <= games["max_plies"]
     assert document["rules"]["Pieces"]["B, bishop"] == ["Slides any distance diagonally."]
     assert document["rules"]["Options"]["friendly_fire"]["on"] is False

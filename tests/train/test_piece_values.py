@@ -231,7 +231,7 @@ def test_an_interval_moves_along_with_a_monotone_change_of_scale() -> None:
 @pytest.fixture
 def report() -> Report:
     gardner = load_variant("gardner")
-    letters = tuple(gardner.piece_types[index].letter for index in range(6) if index != gardner.royal)
+    letters = tuple(gardner.piece_types[index].letter for index in range(6) if index not in gardner.royals)
     assert set(letters) == set(LETTERS)
     positions = replace(simulate(seed=14, games=250), letters=LETTERS, cut_games=50)
     basis = provenance(gardner, config_hash="c0ffee", seeds={"bootstrap": 1})

@@ -98,7 +98,7 @@ def collect_positions(game: CompiledGame, records: Iterable[GameRecord], *, quie
     variant = game.variant
     if variant.pawns is None:
         raise InsufficientData(f"no unit: {variant.title} has no pawns")
-    pieces = [index for index in range(len(variant.piece_types)) if index != variant.royal]
+    pieces = [index for index in range(len(variant.piece_types)) if index not in variant.royals]
     material, white_to_move, scores = [], [], []
     cut_games = 0
     for record in records:
