@@ -14,9 +14,11 @@ import typer
 
 from envs import CompiledGame, InvalidVariant, Variant, engine_for, load_variant
 from envs.describe import describe, option_changes
+from envs.ending_words import move_limit_name
 from envs.observation import observation_hash
-from envs.random_games import RandomGames, play_random_games
+from envs.random_games import MAX_PLIES, RandomGames, play_random_games
 from envs.rule_sheet import rule_sheet
+from envs.termination import Termination
 from scripts.command_line import FAILED, new_app, print_json, with_exit_codes
 from train.progress import Reporter
 from train.provenance import provenance
@@ -35,7 +37,7 @@ def check(
     seed: Annotated[int, typer.Option(min=0, help="of the random games")] = 0,
     as_json: Annotated[bool, typer.Option("--json", help="print one JSON object")] = False,
 ) -> None:
-    """Validate VARIANT, explain and draw every piece and rule, and play random games to their end.
+    """Validate VARIANT, explain and draw every piece and rule, and play random games.
 
     A game that cannot be played exactly as written is refused with the place and the reason, and exit code 1.
     """
@@ -63,7 +65,10 @@ def _summary(played: RandomGames) -> dict[str, Any]:
     return {
         "games": len(played.plies),
         "endings": played.endings(),
+        "goals": played.goals_reached(),
         **played.results(),
+        "cut_short": played.cut_short,
+        "ply_cap": MAX_PLIES,
         "mean_plies": float(played.plies.mean()),
         "median_plies": float(np.median(played.plies)),
         "max_plies": int(played.plies.max()),
@@ -83,10 +88,11 @@ def _arrays(game: CompiledGame) -> dict[str, Any]:
 
 
 def _rules(variant: Variant) -> dict[str, Any]:
-    sections = {
-        section.title: {entry.heading: list(entry.sentences) for entry in section.entries}
-        for section in describe(variant)
-    }
+    sections: dict[str, Any] = {}
+    for section in describe(variant):
+        entries = sections.setdefault(section.title, {})
+        for entry in section.entries:
+            entries.setdefault(entry.heading, []).extend(entry.sentences)
     changes = {
         change.name: {"on": change.is_on, "removes": change.removed, "adds": change.added}
         for change in option_changes(variant)
@@ -102,17 +108,30 @@ def _random_play(played: RandomGames, seed: int) -> list[str]:
         "Black wins": summary["black_wins"],
         "draws": summary["draws"],
     }
-    endings = {name.replace("_", " "): count for name, count in summary["endings"].items()}
+    cut = {f"cut short at {MAX_PLIES:,} plies": played.cut_short} if played.cut_short else {}
+    end = f"to its end by the rules{f' or to {MAX_PLIES:,} plies' if cut else ''} (seed {seed})"
     return [
         "RANDOM PLAY",
-        f"  {games} games of uniformly random legal moves, each to its end by the rules (seed {seed});",
+        f"  {games} games of uniformly random legal moves, each {end};",
         f"  a share is uncertain by up to {98 / games**0.5:.0f} points (95 %).",
-        *_shares("Result", rows, games),
-        *_shares("Ending", endings, games),
+        *_shares("Result", {**rows, **cut}, games),
+        *_shares("Ending", {**_endings(played), **cut}, games),
         f"  Plies        mean {summary['mean_plies']:.0f}, median {summary['median_plies']:.0f}, longest "
         f"{summary['max_plies']}",
         f"  Legal moves  mean {summary['mean_legal_moves']:.1f} a position",
     ]
+
+
+def _endings(played: RandomGames) -> dict[str, int]:
+    """Count the endings as the rule sheet calls them: goals by their names."""
+    names = {Termination.FIFTY_MOVES.name.lower(): move_limit_name(played.variant)}
+    by_goal = {Termination.SCEPTER.name.lower(), Termination.GOAL.name.lower()}
+    rules = {
+        names.get(name, name.replace("_", " ")): count
+        for name, count in played.endings().items()
+        if name not in by_goal
+    }
+    return {**{name: count for name, count in played.goals_reached().items() if count}, **rules}
 
 
 def _shares(title: str, counts: dict[str, int], games: int) -> list[str]:

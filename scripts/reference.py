@@ -11,15 +11,19 @@ sys.path[0] = str(Path(__file__).resolve().parents[1])
 
 import typer
 
+from envs.games_reference import games_page
 from envs.reference import actions_page, observation_page
+from envs.schema_reference import schema_page
 from scripts.command_line import new_app, with_exit_codes
 from train.reference import config_page, metrics_page
 
 PAGES = {
     "actions.md": actions_page,
     "config.md": config_page,
+    "games.md": games_page,
     "metrics.md": metrics_page,
     "observation.md": observation_page,
+    "schema.md": schema_page,
 }
 FOLDER = Path(__file__).resolve().parents[1] / "docs" / "reference"
 

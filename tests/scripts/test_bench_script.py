@@ -1,67 +1,139 @@
-"""scripts/bench.py: what it measures is counted right, and rounds are fair."""
+"""scripts/bench.py: what it measures is counted right, rounds are fair, peers are run or named."""
 
-import importlib.util
 import json
+import os
 
+import numpy as np
 import pytest
 from typer.testing import CliRunner, Result
 
-from scripts.bench import Contestant, app, ratios, run_rounds, timed
+from envs import boards, engine_for, load_variant
+from scripts import bench, bench_peers
+from scripts.bench_rounds import Contestant, Duel, Finding, ratios, run_rounds, timed
 
-QUICK = ("--rounds", "1", "--seconds", "0.01")
+QUICK = ("--rounds", "1", "--seconds", "0.01", "--no-fresh")
+PEERS = {"OpenSpiel", "python-chess", "PettingZoo", "Fairy-Stockfish"}
+CHESS_PERFT_3 = 8902
 
 
-def bench(*words: str) -> Result:
-    return CliRunner().invoke(app, words)
+def run(*words: str) -> Result:
+    return CliRunner().invoke(bench.app, words)
 
 
 def test_json_has_every_rate_the_machine_and_versions() -> None:
-    document = json.loads(bench("env", "--variant", "gardner", "--batch", "8", "--json", *QUICK).stdout)
-    names = [measured["name"] for measured in document["measured"]]
-    assert names[:2] == ["gardner: random play, batch 8", "gardner: bulk perft 6"]
-    assert [name.split(": ")[1] for name in names[2:]] == ["legal moves", "planes"]
+    document = json.loads(run("env", "--variant", "gardner", "--batch", "8", "--json", *QUICK).stdout)
+    assert [measured["name"] for measured in document["measured"]] == [
+        "gardner: random play, batch 8",
+        "gardner: random play, batch 1024, 1 thread",
+        "gardner: random play, batch 1024, 2 threads",
+        "gardner: bulk perft",
+        "gardner, 16384 boards: legal moves",
+        "gardner, 16384 boards: planes",
+    ]
     for measured in document["measured"]:
         assert measured["rates"] == [measured["median"]]
         assert measured["median"] > 1000
     assert document["machine"]["cores"] >= 1
     assert "numba" in document["versions"]
-    assert document["ratios"] == {}
+    (threads,) = document["ratios"]
+    assert (threads["bound"], threads["bar"], threads["met"]) == ("at least", 1.4, threads["median"] >= 1.4)
+    assert document["missing_peers"] == {}
+    assert document["start_up"] == []
 
 
-def test_the_table_goes_to_stdout_and_progress_to_stderr() -> None:
-    done = bench("--variant", "gardner", "--batch", "1", "--batch", "4", *QUICK)
+def test_the_tables_go_to_stdout_and_progress_to_stderr() -> None:
+    done = run("--variant", "gardner", "--batch", "1", "--batch", "4", *QUICK)
     assert done.exit_code == 0
     assert "gardner: random play, batch 1 " in done.stdout
     assert "gardner: random play, batch 4 " in done.stdout
+    assert ">= 1.4" in done.stdout
     assert "bench" in done.stderr
 
 
-@pytest.mark.skipif(importlib.util.find_spec("pyspiel") is None, reason="the extra 'bench' is not installed")
-def test_peers_are_measured_in_the_same_rounds_as_what_they_are_compared_with() -> None:
-    words = "env --variant chess --batch 64 --peers --json --rounds 2 --seconds 0.01"
-    document = json.loads(bench(*words.split()).stdout)
-    assert {len(measured["rates"]) for measured in document["measured"]} == {2}
-    plain, with_mask = document["ratios"].values()
-    assert 1 < plain < with_mask
+def test_peers_that_are_here_take_turns_and_the_others_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(bench.PERFT_DEPTHS, "chess", 3)
+    words = "env --variant chess --batch 1 --batch 256 --peers --json --no-fresh --rounds 2 --seconds 0.01"
+    document = json.loads(run(*words.split()).stdout)
+    assert set(document["missing_peers"]) == PEERS - set(document["versions"])
+    rates = {measured["name"]: measured["rates"] for measured in document["measured"]}
+    assert {len(values) for values in rates.values()} == {2}
+    assert {duel.own for duel in bench_peers.DUELS} - set(rates) == {
+        "asylum: random play, batch 256",
+        "asylum: bulk perft",
+    }
+    for ratio in document["ratios"]:
+        own, other = ratio["name"].split(" / ")
+        assert own in rates
+        assert (ratio["median"] is None) == (other not in rates)
+        if other in rates and "batch 256" in own:
+            assert ratio["median"] > 1
+
+
+def test_peers_that_are_missing_are_named_with_how_to_get_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bench_peers, "find_spec", lambda name: None)
+    monkeypatch.setattr(bench_peers.shutil, "which", lambda name, path: None)
+    done = run("env", "--variant", "chess", "--batch", "256", "--peers", *QUICK)
+    assert done.exit_code == 0
+    for name in PEERS:
+        assert f"{name} is not here; get it with: " in done.stdout
+    assert "apt install fairy-stockfish" in done.stdout
+    assert "pip install -c constraints.txt -e '.[bench]'" in done.stdout
+    assert "missing" in done.stdout
+
+
+def test_peers_count_the_same_tree_as_we_do() -> None:
+    found = {contestant.name: contestant for contestant in bench_peers.find_peers(0.01, 3).contestants}
+    for name in {bench_peers.PYTHON_CHESS_PERFT, bench_peers.FAIRY_STOCKFISH} & set(found):
+        nodes, seconds = found[name].sample()
+        assert nodes >= CHESS_PERFT_3
+        assert nodes % CHESS_PERFT_3 == 0
+        assert seconds >= 0.01
+
+
+def test_a_peer_that_fails_says_why() -> None:
+    with pytest.raises(OSError, match=r"(?s)python_chess_peer.py failed.*could not convert"):
+        bench_peers.run_program("python_chess_peer.py", "play", "long")
+
+
+def test_boards_are_measured_once_each() -> None:
+    game = engine_for(load_variant("gardner"))
+    rows = bench.random_rows(game)
+    assert len(rows) == len(np.unique(boards(game, rows), axis=0)) == 16384
+
+
+def test_one_compilation_of_the_step_kernel_serves_two_games() -> None:
+    seconds, compilations = bench.first_steps(os.environ["NUMBA_CACHE_DIR"])
+    assert seconds > 0
+    assert compilations == 1
 
 
 def test_rounds_take_turns_and_a_ratio_is_the_median_over_rounds() -> None:
     order: list[str] = []
 
-    def contestant(name: str, rates: list[int], baseline_of: str = "") -> Contestant:
+    def contestant(name: str, rates: list[int]) -> Contestant:
         def sample() -> tuple[int, float]:
             order.append(name)
             return rates.pop(0), 1.0
 
-        return Contestant(name, "units", sample, baseline_of)
+        return Contestant(name, "units", sample)
 
-    entered = [contestant("own", [10, 40, 30]), contestant("peer", [10, 10, 10], "own")]
     done: list[int] = []
-    rates = run_rounds(entered, 3, done.append)
+    rates = run_rounds([contestant("own", [10, 40, 30]), contestant("peer", [10, 10, 10])], 3, done.append)
     assert order == ["own", "peer", "peer", "own", "own", "peer"]
     assert done == [1, 2, 3, 4, 5, 6]
     assert rates == {"own": [10, 40, 30], "peer": [10, 10, 10]}
-    assert ratios(entered, rates) == {"own / peer": 3.0}
+    duels = [Duel("own", "peer", 4), Duel("own", "nobody", 2), Duel("nobody", "peer", 2)]
+    compared, missing = ratios(duels, rates)
+    assert (compared.name, compared.values, compared.median, compared.met) == ("own / peer", (1, 4, 3), 3, False)
+    assert (missing.name, missing.values, missing.median, missing.met) == ("own / nobody", (), None, None)
+
+
+def test_a_bar_is_a_least_or_a_most() -> None:
+    assert Finding("ratio", (1.0, 4.0, 2.0), 2.0).met is True
+    assert Finding("ratio", (1.0, 4.0, 2.0), 2.5).met is False
+    assert Finding("seconds", (5.0,), 3.0, at_most=True).met is False
+    assert Finding("seconds", (3.0,), 3.0, at_most=True).met is True
+    assert Finding("ratio", (1.0,)).met is None
 
 
 def test_a_sample_does_its_work_at_least_once_and_until_its_time_is_over() -> None:
@@ -74,4 +146,4 @@ def test_a_sample_does_its_work_at_least_once_and_until_its_time_is_over() -> No
 
 @pytest.mark.parametrize("words", [("nothing",), ("env", "--rounds", "0"), ("env", "--batch", "0"), ("--x",)])
 def test_a_wrong_command_line_leaves_with_two(words: tuple[str, ...]) -> None:
-    assert bench(*words).exit_code == 2
+    assert run(*words).exit_code == 2
