@@ -93,26 +93,23 @@ def set_up(tab, zob, s8, s64, w, passed, num_passed, victim):
 @njit
 def set_up_status(tab, s8, b, mover):
     """Return the verdict of a board after a move of `mover`, as far as goals and extinction go."""
-    square = U0
-    while tab[H_GOALS] and square < U(tab[H_SQUARES]):
-        code = U(s8[b + square])
-        if code and code >> U4 == mover:
-            reached = goal_reached(tab, mover, square, code)
-            if reached:
-                return reached
-        square += U1
+    goal = U0
+    while goal < U(tab[H_GOALS]):
+        square = stands_on_goal(tab, s8, b, mover, goal)
+        if square:
+            return goal_reached(tab, goal, mover, square - U1, U(s8[b + square - U1]))
+        goal += U1
     return extinct(tab, s8, b, mover) if tab[H_EXTINCT] else U0
 
 
 @njit
-def stands_on_goal(tab, s8, w, side):
+def stands_on_goal(tab, s8, b, side, goal):
     """Return the first square + 1 on which a piece of `side` has reached a goal, 0 for none."""
-    b = w * U8 + BOARD_BYTE
     square = U0
-    while tab[H_GOALS] and square < U(tab[H_SQUARES]):
+    while square < U(tab[H_SQUARES]):
         code = U(s8[b + square])
         square += U1
-        if code and code >> U4 == U(side) and goal_reached(tab, U(side), square - U1, code):
+        if code and code >> U4 == side and goal_reached(tab, goal, side, square - U1, code):
             return square
     return U0
 

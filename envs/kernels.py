@@ -26,7 +26,8 @@ ENTRY_MASK = U(0xFFFFFF)
 
 H_SQUARES, H_WORDS, H_ROYAL, H_PAWN = (
     U(layout.T_SQUARES), U(layout.T_WORDS), U(layout.T_ROYAL), U(layout.T_PAWN))  # fmt: skip
-H_PAWN_RETURNS, H_FORWARD_STEPS = U(layout.T_PAWN_RETURNS), U(layout.T_FORWARD_STEPS)
+H_PAWN_RETURNS, H_FORWARD_STEPS, H_FIRST_STEPS = (
+    U(layout.T_PAWN_RETURNS), U(layout.T_FORWARD_STEPS), U(layout.T_FIRST_STEPS))  # fmt: skip
 H_BARE_DRAW, H_GOALS, H_DEDUPE = U(layout.T_BARE_DRAW), U(layout.T_GOALS), U(layout.T_DEDUPE)
 H_EXTINCT, H_EXTINCT_RESULT, H_STALEMATE = U(layout.T_EXTINCT), U(layout.T_EXTINCT_RESULT), U(layout.T_STALEMATE)
 H_REPETITIONS, H_REPETITION_RESULT = U(layout.T_REPETITIONS), U(layout.T_REPETITION_RESULT)
@@ -71,7 +72,7 @@ CHECKMATE, STALEMATE, REPETITION, FIFTY_MOVES, BARE_KINGS, SCEPTER, GOAL, EXTINC
 LOSS = U(layout.RESULTS["loss"])
 SWAPPED = U(layout.RESULTS["loss"] + layout.RESULTS["win"])
 """A result but a draw, taken from this, is the other side's."""
-ALL_KINDS = U(0xFFFE)
+ALL_KINDS, IS_SCEPTER = U(0xFFFE), U(layout.GOAL_IS_SCEPTER)
 LOST = LOSS << U4
 """In a verdict: the player to move has lost."""
 
@@ -615,9 +616,9 @@ def make(tab, zob, s8, s64, w, move):
         key ^= zob[partner * size + partner_from] ^ zob[partner * size + partner_to]
         new_rights = rights & U(tab[U(tab[H_KEEP]) + start])
         placed = code
-        if tab[H_GOALS]:
-            status = goal_reached(tab, side, partner_to, partner)
+        beside, beside_code = partner_to, partner
     else:
+        beside, beside_code = to, U0
         keep = U(tab[H_KEEP])
         new_rights = rights & U(tab[keep + start]) & U(tab[keep + to])
         target = U(s8[b + to])
@@ -655,9 +656,12 @@ def make(tab, zob, s8, s64, w, move):
     s64[w + U3] = reversible << REVERSIBLE_SHIFT
     s64[w + U2] = (s64[w + U2] & ~HALF) + clock + (U1 << PLY_SHIFT)
     s8[head + O_REPETITIONS] = 0
-    if tab[H_GOALS]:
-        reached = goal_reached(tab, side, to, placed)
-        status = reached if reached else status
+    goal = U0
+    while goal < U(tab[H_GOALS]) and status == U0:
+        status = goal_reached(tab, goal, side, to, placed)
+        if status == U0 and beside_code:
+            status = goal_reached(tab, goal, side, beside, beside_code)
+        goal += U1
     if tab[H_EXTINCT] and status == U0 and (captured != U0 or promotion != U0):
         status = extinct(tab, s8, b, side)
     s8[head + O_STATUS] = status
@@ -669,12 +673,12 @@ def make(tab, zob, s8, s64, w, move):
 
 
 @njit
-def goal_reached(tab, side, square, code):
-    """Return the verdict of a piece of `side` standing on a square after its move: 0 where that is no goal of it."""
-    bits = U(tab[U(tab[H_GOAL]) + side * U(tab[H_SQUARES]) + square]) >> (code & U15)
-    if bits & U1:
-        return SCEPTER | LOST
-    return GOAL | LOST if (bits >> U16) & U1 else U0
+def goal_reached(tab, goal, side, square, code):
+    """Return the verdict of a piece of `side` standing on a square after its move, by one goal: 0 where it is none."""
+    word = U(tab[U(tab[H_GOAL]) + (U2 * goal + side) * U(tab[H_SQUARES]) + square])
+    if not (word >> (code & U15)) & U1:
+        return U0
+    return (SCEPTER if (word >> IS_SCEPTER) & U1 else GOAL) | LOST
 
 
 @njit
@@ -706,8 +710,10 @@ def add_en_passant(tab, zob, s8, s64, w, start, to):
         forward = U(tab[H_FORWARD]) + (U2 * step + mover) * size
         step += U1
         square = start
-        while square != to and tab[forward + square]:
+        repeats = U0
+        while square != to and tab[forward + square] and repeats < U(tab[H_FIRST_STEPS]):
             square = U(tab[forward + square]) - U1
+            repeats += U1
         if square != to:
             continue
         square = U(tab[forward + start]) - U1

@@ -126,12 +126,15 @@ def _squares_in_danger(path: Path) -> set[int]:
     return set(path.landings) if path.jumped is None else {*path.landings, path.jumped}
 
 
+MAX_GEOMETRIES = 32
 _geometries: dict[str, _Geometry] = {}
 
 
 def _geometry(variant: Variant) -> _Geometry:
     geometry = _geometries.get(variant.rules_hash)
     if geometry is None:
+        if len(_geometries) >= MAX_GEOMETRIES:
+            _geometries.pop(next(iter(_geometries)))  # the oldest
         geometry = _geometries[variant.rules_hash] = _Geometry(variant)
     return geometry
 

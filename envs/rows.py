@@ -34,6 +34,7 @@ def thread_scratch() -> layout.U32Array:
     return scratch
 
 
+MAX_ENGINES = 128
 _engines: dict[str, CompiledGame] = {}
 
 
@@ -41,6 +42,8 @@ def engine_for(variant: Variant) -> CompiledGame:
     """Return the compiled tables of a variant, shared between calls for the same content."""
     if variant.content_hash not in _engines:
         announce_compilation()
+        if len(_engines) >= MAX_ENGINES:
+            _engines.pop(next(iter(_engines)))  # the oldest; whoever uses it keeps it
         _engines[variant.content_hash] = compile_game(variant)
     return _engines[variant.content_hash]
 
@@ -306,6 +309,8 @@ def _check_royals(game: CompiledGame, row: U64Array) -> None:
     if game_kernels.royal_attacked(game.tables, data, _U64(0), _U64(1 - mover)):
         square = names[int(data[layout.ROYALS + 1 - mover])]
         raise InvalidFen(f"the side that just moved is in check: its royal piece on {square} could be captured")
-    reached = int(game_kernels.stands_on_goal(game.tables, data, _U64(0), _U64(mover)))
-    if reached:
-        raise InvalidFen(f"the side to move has a piece on {names[reached - 1]}, where it has already won")
+    for goal in range(len(game.variant.ends.goals)):
+        board = _U64(layout.HEADER_BYTES)
+        reached = int(game_kernels.stands_on_goal(game.tables, data, board, _U64(mover), _U64(goal)))
+        if reached:
+            raise InvalidFen(f"the side to move has a piece on {names[reached - 1]}, where it has already won")

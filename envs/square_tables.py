@@ -82,15 +82,9 @@ def _forward(variant: Variant) -> list[int]:
 
 
 def _goals(variant: Variant) -> list[int]:
-    """Return the goal words; the first goal of the file that a piece reaches on a square is the one that counts."""
-    size = variant.num_squares
-    words = [0] * (2 * size)
+    words = []
     for goal in variant.ends.goals:
-        first_bit = 1 if goal.name == layout.SCEPTER_NAME else 1 + layout.BLACK_CODE
-        for side, squares in enumerate(goal.squares):
-            for square in squares:
-                for piece in goal.pieces:
-                    row = side * size + square
-                    if not words[row] >> (piece + 1) & 0x10001:
-                        words[row] |= 1 << (piece + first_bit)
+        pieces = sum(2 << piece for piece in goal.pieces) | (goal.name == layout.SCEPTER_NAME) << layout.GOAL_IS_SCEPTER
+        for squares in goal.squares:
+            words += [pieces if square in squares else 0 for square in range(variant.num_squares)]
     return words

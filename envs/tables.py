@@ -9,7 +9,7 @@ header's offsets find:
 - castling [4]: offset of a record, or 0; keep [S]: castling rights kept when a square is touched;
 - pawn_from [2 * S]: offset of the number and list of squares from which a pawn captures on a square;
 - forward [forward steps * 2 * S]: the square that a pawn's repeated step leads to + 1;
-- goal [2 * S]: the piece types that win on a square, bit t + 1 by a scepter, bit t + 17 by another goal;
+- goal [goals * 2 * S]: the piece types that win on a square, bit t + 1 for type t, and whether by a scepter;
 - cell [2 * S]: grid cell in the side's view.
 """
 
@@ -189,6 +189,7 @@ class _TableBuilder:
             layout.T_PAWN: 0 if pawns is None else pawns.piece + 1,
             layout.T_PAWN_RETURNS: int(pawns is not None and pawns.can_return),
             layout.T_FORWARD_STEPS: 0 if pawns is None else len(pawns.forward),
+            layout.T_FIRST_STEPS: 0 if pawns is None else pawns.first_steps,
             layout.T_BARE_DRAW: int(ends.bare_kings_draw),
             layout.T_GOALS: len(ends.goals),
             layout.T_EXTINCT: int(ends.extinction is not None) if dying is None else sum(2 << t for t in dying),

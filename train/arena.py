@@ -98,10 +98,11 @@ class MatchResult:
         draws: games drawn, those cut by the ply cap included.
         losses: games lost.
         pair_scores: mean score of the two games of each pair, [P].
+        starts: FEN from which each pair's opening begins, [P].
         openings: moves of each pair's opening, [P].
         white_score: White's mean score over all games.
         terminations: games by how they ended: `Termination` names in lower case, and `ply_cap`.
-        distinct_games: different move sequences among the B games.
+        distinct_games: different games, by start and moves, among the B.
         plies: mean length of the games, openings included.
     """
 
@@ -114,6 +115,7 @@ class MatchResult:
     draws: int
     losses: int
     pair_scores: tuple[float, ...]
+    starts: tuple[str, ...]
     openings: tuple[tuple[str, ...], ...]
     white_score: float
     terminations: dict[str, int]
@@ -153,6 +155,7 @@ class MatchResult:
             "distinct_games": self.distinct_games,
             "plies": self.plies,
             "pair_scores": list(self.pair_scores),
+            "starts": list(self.starts),
             "openings": [list(moves) for moves in self.openings],
         }
 
@@ -239,7 +242,8 @@ def difference_interval(first: MatchResult, second: MatchResult) -> Interval:
     Raises:
         ValueError: the openings or the opponents differ.
     """
-    if first.rules_hash != second.rules_hash or first.openings != second.openings:
+    begun = [(match.rules_hash, match.starts, match.openings) for match in (first, second)]
+    if begun[0] != begun[1]:
         raise ValueError("the matches have different openings: give both the same game, seed, plies and games")
     if first.players[1] != second.players[1]:
         raise ValueError(f"the matches have different opponents: {first.players[1]} and {second.players[1]}")
@@ -324,10 +328,13 @@ class _Match:
             draws=int((scores == 0.5).sum()),
             losses=int((scores == 0).sum()),
             pair_scores=tuple(scores.reshape(games // 2, 2).mean(axis=1).tolist()),
+            starts=tuple(opening.start_fen for opening in self._openings),
             openings=tuple(opening.moves for opening in self._openings),
             white_score=float(white.mean()),
             terminations=dict(endings.most_common()),
-            distinct_games=len({row.tobytes() for row in played}),
+            distinct_games=len(
+                {(self._openings[lane // 2].start_fen, row.tobytes()) for lane, row in enumerate(played)}
+            ),
             plies=float(env.plies.mean()),
         )
 

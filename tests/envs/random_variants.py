@@ -7,7 +7,8 @@ drawn again. Boards are small, so that random games end; every tenth goes up to 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,72 +18,14 @@ from envs import InvalidVariant, load_variant
 from envs.schema import MAX_PIECE_TYPES
 from envs.strict_yaml import load_yaml
 from envs.variant import Variant
+from tests.envs.random_draw import RESULTS, SIDES, Cell, Document, Draw
+from tests.envs.random_ends import draw_ends
 from tests.envs.random_pieces import Piece, PieceDraw
 
-Document = dict[str, Any]
-Cell = tuple[int, int]
-
-SIDES = ("white", "black")
-RESULTS = ("draw", "win", "loss")
 MAX_DRAWS = 60
 
 
-@dataclass
-class Draw:
-    """What has been drawn so far.
-
-    Attributes:
-        rng: Consumed.
-        files: W.
-        ranks: H.
-        first_rank: The name of the lowest rank.
-        holes: Cells that are no squares.
-        pieces: Letter -> piece, in the order of the file.
-        pawn: Letter of the pawn, or None.
-        royals: Letter of each side's royal, or None.
-        fixed: Cell -> piece letter of a side, where castling wants something to stand.
-        pawns: The `pawns` mapping.
-        pawn_limit: The lowest rank, counted from the own side, on which a pawn may not stand.
-        castling: The `castling` mapping.
-        rights: Letters of the castling rights of the start positions.
-    """
-
-    rng: np.random.Generator
-    files: int
-    ranks: int
-    first_rank: int
-    holes: set[Cell] = field(default_factory=set)
-    pieces: dict[str, Piece] = field(default_factory=dict)
-    pawn: str | None = None
-    royals: tuple[str | None, str | None] = (None, None)
-    fixed: dict[Cell, str] = field(default_factory=dict)
-    pawns: Document | None = None
-    pawn_limit: int = 0
-    castling: Document | None = None
-    rights: str = ""
-
-    def chance(self, probability: float) -> bool:
-        return bool(self.rng.random() < probability)
-
-    def pick(self, options: Any) -> Any:
-        return options[int(self.rng.integers(len(options)))]
-
-    def some(self, options: Any, low: int, high: int) -> list[Any]:
-        """Draw some different options, in their own order."""
-        count = min(len(options), int(self.rng.integers(low, high + 1)))
-        chosen = sorted(self.rng.choice(len(options), count, replace=False).tolist())
-        return [options[number] for number in chosen]
-
-    def cells(self, side: int, depth: int) -> list[Cell]:
-        """Return the squares of a side's first `depth` ranks, nearest first."""
-        ranks = range(depth) if side == 0 else range(self.ranks - 1, self.ranks - 1 - depth, -1)
-        return [(x, y) for y in ranks for x in range(self.files) if (x, y) not in self.holes]
-
-    def name(self, cell: Cell) -> str:
-        return f"{chr(ord('a') + cell[0])}{self.first_rank + cell[1]}"
-
-
-def random_variant(seed: int, folder: Any) -> Variant:
+def random_variant(seed: int, folder: Path) -> Variant:
     """Write and load the game of a seed, with some of its options on.
 
     Args:
@@ -116,9 +59,11 @@ def random_document(rng: np.random.Generator) -> Document:
     _pieces(draw)
     _pawn_rules(draw)
     _castling(draw)
-    starts = [_start(draw) for _ in range(int(rng.integers(2, 6)) if draw.chance(0.2) else 1)]
+    starts = [_start(draw)]
+    if draw.chance(0.2):
+        starts += [_start(_with_other_partners(draw)) for _ in range(int(rng.integers(1, 5)))]
     _forget_unused(draw, starts)
-    ends = _ends(draw, starts)
+    ends = draw_ends(draw, starts)
     document: Document = {"name": "Random", "board": _board_mapping(draw)}
     if draw.chance(0.3):
         document |= {"inventor": "Nobody", "year": 2024, "source": "a seed", "readings": ["as it is written"]}
@@ -315,6 +260,17 @@ def _start(draw: Draw) -> str:
     return f"{'/'.join(rows)} {side_to_move} {rights} -{counters}"
 
 
+def _with_other_partners(draw: Draw) -> Draw:
+    """Return a draw with, often, other pieces than royals where castling wants something to stand."""
+    royals = {letter for letter in draw.royals if letter is not None}
+    plain = [letter for letter in draw.pieces if letter != draw.pawn and letter not in royals]
+    fixed = {}
+    for cell, letter in draw.fixed.items():
+        other = letter if letter.lower() in royals or draw.chance(0.6) else draw.pick(plain)
+        fixed[cell] = other.upper() if letter.isupper() else other.lower()
+    return replace(draw, fixed=fixed)
+
+
 def _mirrored_in(draw: Draw, board: Mapping[Cell, str], cell: Cell) -> bool:
     """Return whether the other side has the same piece on the mirrored square, or nothing yet."""
     other = board.get((cell[0], draw.ranks - 1 - cell[1]))
@@ -367,9 +323,6 @@ def _joined(cells: list[str]) -> str:
     return row
 
 
-# --- Ends -------------------------------------------------------------------------------------
-
-
 def _forget_unused(draw: Draw, starts: list[str]) -> None:
     """Take out pieces that no game would see, and pawns without a pawn."""
     placed = set("".join(start.split(" ")[0] for start in starts).lower())
@@ -382,76 +335,7 @@ def _forget_unused(draw: Draw, starts: list[str]) -> None:
         del draw.pieces[letter]
 
 
-def _ends(draw: Draw, starts: list[str]) -> Document:
-    ends: Document = {}
-    if draw.chance(0.4):
-        ends["stalemate"] = draw.pick(RESULTS)
-    if draw.chance(0.5):
-        ends["repetition"] = _repetition(draw)
-    if draw.chance(0.6):
-        ends["move_limit"] = "off" if draw.chance(0.1) else draw.pick([1, 2, 7, 12, 20, 31, 40, 40, 60, 250, 1000])
-    beatable = tuple(letter is not None for letter in draw.royals)
-    if draw.chance(0.3):
-        ends["bare_kings"] = draw.pick(["draw", "off"]) if all(beatable) else "off"
-    always = [letter for letter in draw.pieces if all(_both_have(letter, start) for start in starts)]
-    if draw.chance(0.2 if all(beatable) else 0.6):
-        extinction = _extinction(draw, [letter for letter in always if letter not in draw.royals], beatable)
-        if extinction:
-            ends["extinction"] = extinction
-    lost = ends.get("extinction", {"result": "draw"}).get("result", "loss") == "loss"
-    if (draw.chance(0.25) or not (all(beatable) or lost)) and always:
-        ends["goals"] = [_goal(draw, beatable, always) for _ in range(draw.pick([1, 1, 2, 3]))]
-    return ends
-
-
-def _both_have(letter: str, start: str) -> bool:
-    placement = start.split(" ", maxsplit=1)[0]
-    return letter in placement and letter.upper() in placement
-
-
-def _repetition(draw: Draw) -> Any:
-    if draw.chance(0.15):
-        return "off"
-    mapping: Document = {"times": 9 if draw.chance(0.1) else int(draw.rng.integers(2, 6)), "result": draw.pick(RESULTS)}
-    if draw.chance(0.2):
-        del mapping[draw.pick(list(mapping))]
-    return mapping
-
-
-def _extinction(draw: Draw, candidates: list[str], beatable: tuple[bool, ...]) -> Document:
-    if not all(beatable) and draw.chance(0.4):
-        mapping: Document = {"pieces": "all"}
-    elif candidates:
-        mapping = {"pieces": "".join(draw.some(candidates, 1, 2))}
-    else:
-        return {}
-    if draw.chance(0.6):
-        mapping["result"] = draw.pick(["loss", "loss", "win", "draw"])
-    return mapping
-
-
-def _goal(draw: Draw, beatable: tuple[bool, ...], candidates: list[str]) -> Document:
-    """Draw a goal for at least the sides whose opponent has no royal to be mated."""
-    squares = {}
-    below = draw.pawn_limit if draw.chance(0.3) else draw.ranks
-    for side, name in enumerate(SIDES):
-        if draw.chance(0.8) or not beatable[1 - side]:
-            cells = [cell for cell in draw.cells(1 - side, max(1, draw.ranks // 2)) if _own_y(draw, cell, side) < below]
-            if cells:
-                squares[name] = [draw.name(cell) for cell in draw.some(cells, 1, 4)]
-    if not squares:
-        squares["white"], below = [draw.name(draw.pick(draw.cells(1, draw.ranks)))], draw.ranks
-    able = [letter for letter in candidates if letter != draw.pawn or below <= draw.pawn_limit] or candidates
-    return {
-        "name": draw.pick(["scepter", "home", "breakthrough"]), "by": "".join(draw.some(able, 1, 3)), "squares": squares,
-    }  # fmt: skip
-
-
-def _own_y(draw: Draw, cell: Cell, side: int) -> int:
-    return cell[1] if side == 0 else draw.ranks - 1 - cell[1]
-
-
-# --- Options and parents ----------------------------------------------------------------------
+# --- Options ----------------------------------------------------------------------------------
 
 
 def _options(draw: Draw, document: Document) -> Document:
@@ -474,6 +358,9 @@ def _options(draw: Draw, document: Document) -> Document:
         bare = [start.replace(f" {start.split(' ')[2]} -", " - -") for start in [_start(draw)]]
         overlays.append({"castling": None, "start": bare[0]})
     return {f"option_{number}": overlay for number, overlay in enumerate(draw.some(overlays, 1, 3))}
+
+
+# --- Parents ----------------------------------------------------------------------------------
 
 
 def _as_child_of_chess(document: Document) -> Document:

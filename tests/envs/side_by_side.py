@@ -85,7 +85,7 @@ class SideBySide:
     def __init__(self, variant: Variant, seed: int, num_lanes: int = 3) -> None:
         self.variant = variant
         self.rng = np.random.default_rng([seed, 5])
-        self.env = VectorEnv(variant, num_lanes, seed=seed)
+        self.env = VectorEnv(variant, num_lanes, seed=seed, num_threads=1 + seed % 2)
         self.planes = [plane.name for plane in observation_planes(variant)]
         self.keys: dict[rules.Identity, int] = {}
         self.identities: dict[int, rules.Identity] = {}

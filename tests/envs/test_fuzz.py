@@ -13,25 +13,27 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import yaml
 
-from envs import IllegalAction, InvalidFen, InvalidVariant, Position, VectorEnv, load_variant, rules, rules_fen
+from envs import IllegalAction, InvalidFen, InvalidVariant, Position, VectorEnv, load_variant, paths, rules, rules_fen
 from envs.notation import parse_move
 from envs.rows import engine_for, format_fen, read_fen
 from envs.variant import Variant
 from tests.envs.mutations import mutated_document, mutated_text, mutated_words
-from tests.envs.random_games import all_settings, own_games, setting_name
+from tests.envs.random_games import all_settings, library_games, own_games, setting_name
 from tests.envs.random_positions import scattered
 from tests.envs.random_variants import random_variant, random_yaml
 
 NUM_FENS, NUM_MOVES, NUM_FILES = 8_000, 4_000, 500
 SLOW_FENS, SLOW_MOVES, SLOW_FILES = 70_000, 30_000, 5_000
 LONGEST_CALL_S, LONGEST_FILE_S = 0.05, 2.0
+LONGEST_MESSAGE = 1200
 MEMORY_KIB = 200_000
-NUM_RANDOM_GAMES = 6
+NUM_RANDOM_GAMES, CLOSELY = 6, 10
 FEN_ALPHABET = "kqrbnpmsghKQRBNPMSGH0123456789/*- wbacdefghijklmnop\t\0é٣²\u2028"
 MOVE_ALPHABET = "abcdefghijklmnopqrstuvwxyz0123456789-x=+#ABQ \0é٣"
 YAML_ALPHABET = ":-{}[],&*!|>'\"%@`#? \n\tabcxyz0123456789.~<=\0é\u2028\ufeff"
@@ -44,6 +46,11 @@ LINES_OF_BAD_YAML = (
     "pieces: " + "{k: " * 40 + "x" + "}" * 40 + "\n", "x" * 100_000, "name: |\n" + " x\n" * 20_000,
     "a" * 2000 + ": 1\n",
     "options: {" + ", ".join(f"o{n}: {{ends: {{move_limit: {n + 1}}}}}" for n in range(200)) + "}\n",
+)  # fmt: skip
+
+ODD_NAMES = (
+    "", "..", "/", "\0.yaml", "chess\0", "\ud800.yaml", "x" * 5000 + ".yaml", "a/" * 3000 + "x.yaml", " " * 10**6,
+    "CHESS", Path("/"), Path("/dev/null"),
 )  # fmt: skip
 
 
@@ -64,6 +71,7 @@ class Watch:
             result = error
         took = time.thread_time() - began
         assert took < self.longest_s, f"{took:.3f} s for {shown[:300]!r}"
+        assert not isinstance(result, allowed) or len(str(result)) < LONGEST_MESSAGE, shown[:300]
         self.calls["refused" if isinstance(result, allowed) else "accepted"] += 1
         return result
 
@@ -74,9 +82,10 @@ class Watch:
 
 @pytest.fixture(scope="module")
 def games(tmp_path_factory: pytest.TempPathFactory) -> list[Variant]:
-    """Return the built-in games, the tests' own and some random ones, their kernels compiled."""
+    """Return the main games, some of the library, the tests' own and some random ones, their kernels compiled."""
     folder = tmp_path_factory.mktemp("fuzz")
-    variants = [*all_settings(), *own_games(), *(random_variant(seed, folder) for seed in range(NUM_RANDOM_GAMES))]
+    variants = [*all_settings(), *library_games()[::6], *own_games()]
+    variants += [random_variant(seed, folder) for seed in range(NUM_RANDOM_GAMES)]
     for variant in variants:
         read_fen(engine_for(variant), variant.start_fen)
         position = Position(variant)
@@ -108,7 +117,14 @@ def read_both(variant: Variant, text: str, watch: Watch) -> None:
     if not isinstance(row, InvalidFen):
         assert isinstance(row, np.ndarray)
         assert isinstance(state, rules.State)
-        assert format_fen(game, row) == rules_fen.fen(variant, state), (setting_name(variant), text)
+        fen = rules_fen.fen(variant, state)
+        assert format_fen(game, row) == fen, (setting_name(variant), text)
+        if watch.calls.total() % CLOSELY == 0:
+            position, names = Position(variant, text), variant.board.names
+            moves = {rules_fen.move_name(variant, move): move for move in rules.legal_moves(variant, state)}
+            assert {name: position.captures(name) for name in position.legal_moves()} == {
+                name: sorted(names[square] for square in move.victims) for name, move in moves.items()
+            }, (setting_name(variant), text)
 
 
 def fuzz_fens(games: list[Variant], count: int, seed: int) -> Watch:
@@ -255,6 +271,7 @@ def fuzz_files(folder: Path, count: int, seed: int) -> Watch:
         result = watch.call(lambda: load_variant(file), InvalidVariant, content.decode("utf-8", "replace"))
         if isinstance(result, Variant):
             assert rules.legal_moves(result, rules_fen.parse_fen(result, result.start_fen))
+        paths._geometries.clear()
     watch.finish()
     return watch
 
@@ -274,6 +291,18 @@ def test_yaml_that_is_no_plain_data_is_an_invalid_variant(tmp_path: Path, text: 
     file = tmp_path / "bad.yaml"
     file.write_bytes(text.encode("utf-8", "surrogatepass"))
     assert isinstance(Watch(LONGEST_FILE_S).call(lambda: load_variant(file), InvalidVariant, text), InvalidVariant)
+
+
+@pytest.mark.parametrize("name", ODD_NAMES, ids=lambda name: repr(str(name)[:12]))
+def test_a_name_that_names_no_variant_is_an_invalid_variant(name: str | Path) -> None:
+    result = Watch(LONGEST_FILE_S).call(lambda: load_variant(name), InvalidVariant, str(name))
+    assert isinstance(result, InvalidVariant)
+
+
+@pytest.mark.parametrize("options", [{"a": True}, {"friendly_fire": 1}, {"friendly_fire": None}, ["a"], "x", {1: True}])
+def test_odd_options_are_an_invalid_variant(options: Any) -> None:
+    with pytest.raises(InvalidVariant, match="option"):
+        load_variant("asylum", options)
 
 
 def test_the_recursion_limit_is_not_reached_by_a_deep_file(tmp_path: Path) -> None:

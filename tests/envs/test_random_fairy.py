@@ -193,10 +193,10 @@ def test_a_game_that_fairy_stockfish_cannot_hold_is_left_out_with_its_reason(tmp
 
 
 FAULTS = {
-    "squares_passed": (lambda variant, state, move: (), 23, "legal moves"),
+    "squares_passed": (lambda variant, state, move: (), 16, "legal moves"),
     "in_check": (lambda variant, state: False, 6, "check|outcome"),
-    "_castling_is_safe": (lambda variant, state, castling: True, 399, "legal moves"),
-    "board_outcome": (lambda variant, board, mover: None, 5, "legal moves|outcome"),
+    "_castling_is_safe": (lambda variant, state, castling: True, 27, "legal moves"),
+    "board_outcome": (lambda variant, board, mover: None, 17, "legal moves|outcome"),
 }
 """Name in `rules` -> what replaces it, a seed whose game notices, and what differs then."""
 

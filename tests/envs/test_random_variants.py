@@ -142,12 +142,12 @@ def castling_without_care(variant: Variant, state: rules.State, castling: Any) -
 
 right: dict[str, Callable[..., Any]] = {"board_outcome": rules.board_outcome}
 FAULTS = {
-    "_may_hit": (own_pieces_are_safe, 1),
-    "board_outcome": (the_mover_dies_out_last, 3),
-    "must_promote": (pawns_need_not_promote, 2),
-    "_castling_is_safe": (castling_without_care, 21),
+    "_may_hit": (own_pieces_are_safe, 2),
+    "board_outcome": (the_mover_dies_out_last, 2),
+    "must_promote": (pawns_need_not_promote, 6),
+    "_castling_is_safe": (castling_without_care, 48),
     "squares_passed": (lambda variant, state, move: (), 23),
-    "in_check": (lambda variant, state: False, 2),
+    "in_check": (lambda variant, state: False, 1),
 }
 """Name in `rules` -> what replaces it, and a seed whose game notices."""
 

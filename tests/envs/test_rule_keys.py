@@ -105,6 +105,27 @@ def test_a_pawn_may_step_diagonally_and_capture_forward(set_up: SetUp) -> None:
     assert fields(passed)[0] == "2k2/5/5/3p1/5/2K2"
 
 
+def test_a_leap_that_repeated_steps_would_also_reach_passes_only_its_own_landings(set_up: SetUp) -> None:
+    start = "start: k4/ppppp/5/5/5/5/5/PPPPP/K4 w - - 0 1"
+    hopped = game("board: {ranks: 9}", start, "pawns: {quiet: fWfH, first_steps: 2}")
+    near = "k4/5/5/5/5/5/1p3/P4/K4 w - - 0 1"
+    assert fields(set_up(hopped, near, "a2a8"))[3] == "-"
+    assert set_up(hopped, near, "a2a8").captures("b3b2") == []
+    passed = set_up(hopped, "k4/5/5/1p3/5/5/5/P4/K4 w - - 0 1", "a2a8")
+    assert fields(passed)[3] == "a5"
+    assert passed.captures("b6a5") == ["a8"]
+
+
+def test_of_two_goals_reached_by_one_castling_the_first_in_the_list_names_the_end(set_up: SetUp) -> None:
+    rook, king = "{by: r, name: scepter, squares: {white: [d1]}}", "{by: k, name: hill, squares: {white: [c1]}}"
+    goals = f"ends: {{goals: [{rook}, {king}]}}"
+    for text, expected in ((goals, Termination.SCEPTER), (goals.replace("scepter", "post"), Termination.GOAL)):
+        variant = game(CASTLING, text)
+        outcome = play(set_up, variant, variant.start_fen, "e1c1")
+        assert outcome == Outcome(expected, "w")
+        assert set_up(variant, "4k3/8/8/8/8/2KR4 b - - 0 1").outcome() == outcome
+
+
 def test_positions_that_differ_in_the_pawn_that_can_be_taken_in_passing_are_different(set_up: SetUp) -> None:
     berolina = game("pawns: {quiet: fF, captures: fW}")
     one = set_up(berolina, "2k2/5/2Pp1/5/2P2/2K2 w - - 0 1", "c2e4")
