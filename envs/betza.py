@@ -5,6 +5,8 @@ repeated over empty landing squares (1: a leap, 0: without limit). The dialect i
 go: https://www.gnu.org/software/xboard/Betza.html. Atoms `W F D N A H C Z G` (also `L` for `C`, `J` for `Z`),
 compounds `K Q R B`, riders by doubling (`NN`) or by range (`W3`, `N0` without limit), `m` and `c` for moves that only
 go or only capture, and the directions `f b l r s v` (with `h` halves and two-letter forms on oblique atoms).
+Not as on that page: `L` and `J`, which it gives the other way round; riders may be doubled; and what dialects read
+differently is refused: directions on `K` and `Q`, and `s` or `v` before a letter across on oblique atoms.
 """
 
 from __future__ import annotations
@@ -20,6 +22,8 @@ ATOM_LEGS: dict[str, tuple[int, int]] = {
     "W": (1, 0), "F": (1, 1), "D": (2, 0), "N": (2, 1), "A": (2, 2),
     "H": (3, 0), "C": (3, 1), "L": (3, 1), "Z": (3, 2), "J": (3, 2), "G": (3, 3),
 }  # fmt: skip
+READ_DIFFERENTLY = {"K": "WF", "Q": "RB"}
+"""Compounds on which dialects disagree about directions, and their parts."""
 COMPOUNDS: dict[str, tuple[tuple[str, int], ...]] = {
     "K": (("W", 1), ("F", 1)),
     "R": (("W", UNLIMITED),),
@@ -139,6 +143,10 @@ def _token_rays(text: str, modifiers: str, letter: str, doubled: bool, digits: s
     if digits and int(digits[:3]) > LONGEST_RANGE:
         raise ValueError(f"range {digits[:9]} in {_shown(text)}, expected at most {LONGEST_RANGE}, or 0 without limit")
     quiet, capture, directions = _split_modifiers(text, modifiers)
+    if directions and letter in READ_DIFFERENTLY:
+        parts = directions.join(("", *READ_DIFFERENTLY[letter]))
+        raise ValueError(f"directions {directions!r} on {letter} in {_shown(text)} mean different moves in different "
+                         f"dialects; write its parts, such as {parts}")  # fmt: skip
     rays = []
     for atom, default_reach in COMPOUNDS.get(letter, ((letter, 1),)):
         reach = int(digits) if digits else UNLIMITED if doubled else default_reach
@@ -224,7 +232,8 @@ def _diagonal(directions: str) -> set[str] | None:
 def _oblique(directions: str) -> set[str] | None:
     """On oblique atoms `f` is the two steps nearest to forward, `fh` the forward half, `fs` the flat forward pair.
 
-    A vertical and a sideways letter side by side are one step, the longer leg's letter first.
+    A vertical and a sideways letter side by side are one step, or a pair, the longer leg's letter last. `None` where
+    `s` or `v` comes first of such two.
     """
     chosen: set[str] = set()
     index = 0
@@ -238,10 +247,9 @@ def _oblique(directions: str) -> set[str] | None:
         elif second and second == first:
             chosen |= _nearest(first)
         elif second and (first in "fbv") != (second in "fbv"):
-            if second in "sv":
-                chosen |= {b + a for a in _expand(first) for b in _expand(second)}
-            else:
-                chosen |= {a + b for a in _expand(first) for b in second}
+            if first in "sv":
+                return None
+            chosen |= {b + a for a in _expand(first) for b in _expand(second)}
         else:
             chosen |= _nearest(first)
             index += 1

@@ -157,8 +157,9 @@ def _board(variant: Variant) -> list[str]:
     sentences = [f"{board.files} files (a to {last_file}) by {board.ranks} ranks ({board.first_rank} to {last_rank})."]
     holes = board.files * board.ranks - variant.num_squares
     if holes:
+        cells = "1 cell marked * is" if holes == 1 else f"{holes} cells marked * are"
         sentences.append(
-            f"{variant.num_squares} squares: {holes} cells marked * are not part of the board. Leaps may "
+            f"{variant.num_squares} squares: {cells} not part of the board. Leaps may "
             "cross them; a piece that slides or repeats leaps stops before them."
         )
     return [*sentences, *_starts(variant)]

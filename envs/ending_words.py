@@ -8,8 +8,8 @@ from envs.game_words import (
     capitalised,
     listed,
     ordinal,
-    own_royal,
     piece_names,
+    plural,
     square_names,
     with_article,
 )
@@ -123,11 +123,13 @@ def _mover_may_lose_pieces(variant: Variant, pieces: tuple[int, ...], pawns: Paw
 def _checkmate(variant: Variant) -> Entry:
     white, black = variant.royals
     if white is not None and white == black:
-        return Entry("Checkmate", (f"A {own_royal(variant)} in check with no legal move is mated: its side loses.",))
+        king = capitalised(with_article(variant.piece_types[white].name))
+        return Entry("Checkmate", (f"{king} in check with no legal move is mated: its side loses.",))
     names = {side: variant.piece_types[number].name for side, number in enumerate(variant.royals) if number is not None}
     if len(names) == 2:
-        text = f"A {names[WHITE]} of White or a {names[BLACK]} of Black in check with no legal move is mated"
-        return Entry("Checkmate", (f"{text}: its side loses.",))
+        kings = listed((f"{with_article(name)} of {SIDE_NAMES[side]}" for side, name in names.items()), "or")
+        text = f"{capitalised(kings)} in check with no legal move is mated: its side loses."
+        return Entry("Checkmate", (text,))
     ((side, name),) = names.items()
     return Entry("Checkmate", (
         f"{SIDE_NAMES[side]}'s {name} in check with no legal move is mated: {SIDE_NAMES[side]} loses.",
@@ -149,7 +151,7 @@ def _stalemate(variant: Variant) -> Entry:
 
 def _bare_kings(variant: Variant) -> Entry:
     white, black = (variant.piece_types[royal].name for royal in variant.royals if royal is not None)
-    kings = f"The two {white}s" if white == black else f"White's {white} and Black's {black}"
+    kings = f"The two {plural(white)}" if white == black else f"White's {white} and Black's {black}"
     return Entry("Bare kings", (f"{kings} alone on the board are a draw.",))
 
 
@@ -168,11 +170,15 @@ def _repetition(variant: Variant) -> Entry:
             f"The player whose move brings about {again} {mover}, the player to move then {other}.",
             f"What must be the same: {listed(same)}.",
         ]
-    if pawns is not None and pawns.can_return:
-        sentences.append(
-            f"Pawns can step {_returns(pawns)} here, so positions from before a pawn move may come again and count."
-        )
-    return Entry("Repetition", tuple(sentences))
+    return Entry("Repetition", (*sentences, *repetition_notes(variant)))
+
+
+def repetition_notes(variant: Variant) -> list[str]:
+    """Return what the pawns of a game mean for repetition, where it is not what they mean in chess."""
+    pawns = variant.pawns
+    if pawns is None or not pawns.can_return:
+        return []
+    return [f"Pawns can step {_returns(pawns)} here, so positions from before a pawn move may come again and count."]
 
 
 def _returns(pawns: Pawns) -> str:

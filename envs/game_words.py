@@ -44,6 +44,14 @@ def with_article(name: str) -> str:
     return f"{'an' if name[0] in 'aeiouAEIOU' and not sounds_like_a_consonant else 'a'} {name}"
 
 
+def plural(name: str) -> str:
+    """Return `kings`, `empresses`, `ladies`."""
+    if name.lower().endswith(("s", "x", "z", "sh", "tch")):
+        return f"{name}es"
+    is_after_consonant = name[-1:] == "y" and name[-2:-1] not in tuple("aeiou")
+    return f"{name[:-1]}ies" if is_after_consonant else f"{name}s"
+
+
 def capitalised(text: str) -> str:
     """Return a text that begins a sentence; names inside it keep their letters."""
     return text[:1].upper() + text[1:]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from envs.describe import describe, option_changes
+from envs.ending_words import repetition_notes
 from envs.game_words import Entry
 from envs.reference import generated_notice
 from envs.strict_yaml import read_yaml
@@ -89,8 +90,9 @@ def _section(variant: Variant) -> Iterator[str]:
         yield from (f"- {text}" for text in readings)
         yield ""
     for change in option_changes(variant):
-        yield f"Option `{change.name}`:\n"
-        yield from (f"- {heading}: {sentence}" for heading, sentence in change.added)
+        yield f"Option `{change.name}`, what goes and what comes:\n"
+        yield from (f"- Goes: {heading}: {sentence}" for heading, sentence in change.removed)
+        yield from (f"- Comes: {heading}: {sentence}" for heading, sentence in change.added)
         yield ""
 
 
@@ -100,9 +102,10 @@ def differences(variant: Variant, parent: Variant | None) -> Iterator[str]:
     after = _entries(variant)
     for key, entry in after.items():
         old = before.get(key, Entry("", ()))
-        if entry != old and not _only_sounds_different(key, variant, parent):
+        if entry != old:
+            told = repetition_notes(variant) if _only_sounds_different(key, variant, parent) else entry.sentences
             is_known = entry.heading == old.heading
-            sentences = [text for text in entry.sentences if not (is_known and text in old.sentences)]
+            sentences = [text for text in told if not (is_known and text in old.sentences)]
             if sentences:
                 yield f"{entry.heading or key[0]}: {' '.join(sentences)}"
     for title, words in GONE.items():
@@ -112,7 +115,7 @@ def differences(variant: Variant, parent: Variant | None) -> Iterator[str]:
 
 
 def _only_sounds_different(key: tuple[str, str], variant: Variant, parent: Variant | None) -> bool:
-    """Return whether a rule is the parent's though its words are not: those on repetition name what else there is."""
+    """Return whether a rule is the parent's but for its notes: the words on repetition name what else there is."""
     if parent is None or key != (ENDS, REPETITION):
         return False
     new, old = variant.ends, parent.ends

@@ -83,18 +83,24 @@ def _slide(group: RayGroup) -> str:
 
 
 def _leap(group: RayGroup) -> str:
-    long, short = group.length
     reach = group.kind.reach
-    size = f"({spelled(long)} squares by {spelled(short)}{_limits(group)})"
     if reach == 1:
-        how = f"like a {LEAPERS[long, short]} {size}" if short else f"exactly {_straight(group)}"
+        how = f"like a {_oblique_leap(group)}" if group.length[1] else f"exactly {_straight(group)}"
         return f"leaps {how}, over anything"
-    leaps = f"the leap of a {LEAPERS[long, short]} {size}" if short else f"leaps of exactly {_straight(group)}"
     times = "any number of times" if reach == UNLIMITED else f"up to {spelled(reach)} times"
     stop = "; what stands between is jumped"
     if group.kind.capture:
         stop += ", and the last leap may capture" if group.kind.quiet else ", and the last leap captures"
-    return f"repeats {leaps} in one direction, {times}, while the landing squares are empty{stop}"
+    return f"repeats {_repeated(group)} in one direction, {times}, while the landing squares are empty{stop}"
+
+
+def _repeated(group: RayGroup) -> str:
+    return f"the leap of a {_oblique_leap(group)}" if group.length[1] else f"leaps of exactly {_straight(group)}"
+
+
+def _oblique_leap(group: RayGroup) -> str:
+    long, short = group.length
+    return f"{LEAPERS[long, short]} ({spelled(long)} squares by {spelled(short)}{_limits(group)})"
 
 
 def _straight(group: RayGroup) -> str:
@@ -160,13 +166,26 @@ def fire_sentences(piece: PieceType, royal: str | None) -> list[str]:
         piece: The piece type.
         royal: The name of an own royal piece other than this one, None without any.
     """
+    is_part = any(ray.reach != 1 and not ray.fires_through for ray in piece.rays)
+    way = _firing_ways(piece) if is_part else "on a slide"
     sentences = [
-        "It may fire through the first enemy it meets on a slide: that piece is captured, and it goes on "
+        f"It may fire through the first enemy it meets {way}: that piece is captured, and it goes on "
         "over empty squares to stop on any of them or on a second enemy, which is captured too.",
         "It may also stop on the first enemy, as any slider does.",
         "It never passes a second piece.",
+        *(["Its other moves fire through nothing."] if is_part else []),
     ]
     return sentences + (_through_friends(piece, royal) if piece.fires_through_own else _through_enemies(piece, royal))
+
+
+def _firing_ways(piece: PieceType) -> str:
+    """Say which of a piece's slides and repeated leaps fire through others."""
+    groups = ray_groups(ray for ray in piece.rays if ray.fires_through)
+    slides = [group for group in groups if not group.is_leap]
+    steps = frozenset(step for group in slides for step in group.steps)
+    ways = [f"on a slide {directions(replace(slides[0], steps=steps))}"] if slides else []
+    ways += [f"when it repeats {_repeated(group)}" for group in groups if group.is_leap]
+    return listed(ways, "or")
 
 
 def _through_enemies(piece: PieceType, royal: str | None) -> list[str]:

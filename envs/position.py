@@ -26,7 +26,7 @@ class Position:
     """A position with the game that led to it.
 
     Moves are text: from, to and a promotion letter (`a2a5`, `a9a10q`); castling is the king's move. A drawn game may
-    be played on: only checkmate, stalemate and a reached goal leave no moves.
+    be played on: only checkmate, stalemate, a reached goal and extinction leave no moves.
     """
 
     def __init__(

@@ -127,8 +127,8 @@ class PieceSchema(_Strict):
     )
     fires_through_own: bool = Field(
         default=False,
-        description="Whether `fires_through` may also pass, and so sacrifice, one own piece, not the royal. "
-        "The default is false.",
+        description="Whether `fires_through` may also pass one own piece, not the royal, and stop beyond it on an empty "
+        "square or on a second piece, enemy or own but not the royal; both are captured. The default is false.",
     )
     captures_own: bool = Field(
         default=False,
@@ -182,7 +182,8 @@ class PawnSchema(_Strict):
         "default; it must be given where `first_steps` is more than 1.",
     )
     promotes_on: Ranks | None = Field(
-        default=None, description="The ranks on which pawns promote, such as `[8]`. The default is the last rank alone."
+        default=None,
+        description="The ranks of promotion, such as `[8]`; several only with `may`. The default is the last rank.",
     )
     promotes_to: (
         Annotated[
@@ -301,7 +302,8 @@ class ExtinctionSchema(_Strict):
 
     pieces: Letters = Field(
         description="The letters of the pieces, such as `k` or `qr`: a side is extinct when it has none left of any "
-        "one of them. `all`: when it has no piece at all. Royals may not be listed, since they are never captured."
+        "one of them; both sides start with each, and it is royal for neither. `all`: when it has no piece at all, "
+        "where a side has no royal. Royals are never captured."
     )
     result: Result = Field(
         default="loss",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
@@ -11,7 +11,7 @@ from pydantic_core import ErrorDetails
 
 from envs.errors import InvalidVariant
 from envs.refusals import REFUSED_LISTS, refusal_of_key, refusal_of_part, refusal_of_value
-from envs.schema import FORMS, MIRRORED_CASTLING_KEYS, PATTERN_WORDS, VariantSchema
+from envs.schema import FORMS, MIRRORED_CASTLING_KEYS, OPTION_KEYS, PATTERN_WORDS, VariantSchema
 from envs.strict_yaml import MAX_DEPTH, KeyPath, describe_type
 from envs.variant_files import VERY_LIKE, Provenance, did_you_mean, shortened
 
@@ -34,6 +34,15 @@ MIXED_CASTLING = (
     "stand beside white and black"
 )
 
+NONE_WORDS = ("off", "none", "no", "never", "false", "nothing")
+"""What a designer may write for `null`."""
+REMOVABLE = ("royal", "castling", "kingside", "queenside", "white", "black", "pawns", "extinction")
+"""The keys that hold a mapping or a letter, or nothing."""
+OTHER_WORDS: Mapping[KeyPath, Mapping[str, str]] = {
+    ("ends", "repetition"): dict.fromkeys(("count", "counts", "number", "fold", "occurrences"), "times")
+}
+"""Under a key, words for one of its keys that are not spelled like it."""
+
 
 def validate_document(document: Mapping[str, Any], provenance: Provenance) -> VariantSchema:
     """Check a merged document against the schema.
@@ -45,6 +54,34 @@ def validate_document(document: Mapping[str, Any], provenance: Provenance) -> Va
         return VariantSchema.model_validate(dict(document))
     except ValidationError as error:
         raise _fault(error.errors(include_url=False)[0], document, provenance) from None
+
+
+def check_keys(document: Mapping[str, Any], provenance: Provenance) -> None:
+    """Refuse every key that the schema does not know, also one that `null` or a child has taken out of the document.
+
+    What stands at the top of an option is left to the loader, which knows what an option may change.
+
+    Raises:
+        InvalidVariant: The first unknown key, the outermost ones first.
+    """
+    for path in sorted({**provenance.places, **dict.fromkeys(_key_paths(document, ()))}, key=len):
+        is_laid = path[:1] == ("options",)
+        inner = path[2:] if is_laid else path
+        if inner in ((), ("extends",)) or (is_laid and (len(inner) == 1 or inner[0] not in OPTION_KEYS)):
+            continue
+        if isinstance(inner[-1], int) or inner[:-1] in (("pieces",), ("options",)):
+            continue
+        known = _known_keys(inner[:-1])
+        if known and inner[-1] not in known:
+            raise provenance.error(path, _unknown_key(inner))
+
+
+def _key_paths(value: object, path: KeyPath) -> Iterator[KeyPath]:
+    """Yield the path of every key and list item of a document."""
+    if isinstance(value, Mapping | list):
+        for key, child in value.items() if isinstance(value, Mapping) else enumerate(value):
+            yield (*path, key)
+            yield from _key_paths(child, (*path, key))
 
 
 def check_plain(document: object, where: str) -> None:
@@ -91,11 +128,22 @@ def _fault(fault: ErrorDetails, document: Mapping[str, Any], provenance: Provena
         return provenance.error(path, f"the key {str(fault['loc'][-1])!r} is missing")
     if isinstance(value, list) and path in REFUSED_LISTS:
         return provenance.error(path, REFUSED_LISTS[path])
-    refusal = refusal_of_value(value) if isinstance(value, str) and kind.startswith(("literal", "string_p")) else None
+    is_word = isinstance(value, str) and kind.startswith(("literal", "string_p")) and path != ("ends", "stalemate")
+    refusal = refusal_of_value(value) if is_word else None
     if refusal:
         return provenance.error(path, refusal)
-    several = f"; {REFUSED_LISTS['royal',]}" if path[:1] == ("royal",) and kind == "string_pattern_mismatch" else ""
-    return provenance.error(path, f"{_expectation(fault, path)}, got {shown(value)}{several}")
+    got = str(len(value)) if isinstance(value, dict) and kind == "too_long" else shown(value)
+    return provenance.error(path, f"{_expectation(fault, path)}, got {got}{_hint(path, kind, value)}")
+
+
+def _hint(path: KeyPath, kind: str, value: object) -> str:
+    """Return what else to write, where a value is a word for nothing or a wrong royal."""
+    if path and path[-1] in REMOVABLE and (value is False or str(value).lower() in NONE_WORDS):
+        return f"; for none write `{path[-1]}: null`"
+    if path[:1] == ("royal",) and kind == "string_pattern_mismatch":
+        is_capital = isinstance(value, str) and len(value) == 1 and value.isupper()
+        return f", did you mean {str(value).lower()!r}?" if is_capital else f"; {REFUSED_LISTS['royal',]}"
+    return ""
 
 
 def _expectation(fault: ErrorDetails, path: KeyPath) -> str:
@@ -131,6 +179,9 @@ def _unknown_key(path: KeyPath) -> str:
     section = str(path[0]) if len(path) > 1 else ""
     if path[:-1] == ("castling",) and key in MIRRORED_CASTLING_KEYS:
         return MIXED_CASTLING
+    meant = OTHER_WORDS.get(path[:-1], {}).get(key)
+    if meant:
+        return f"unknown key, did you mean {meant!r}?"
     refusal, known = refusal_of_key(key, section), _known_keys(path[:-1])
     if refusal:
         return refusal
@@ -143,6 +194,7 @@ def _unknown_key(path: KeyPath) -> str:
     return refusal_of_part(key) or f"unknown key{expected}"
 
 
+@lru_cache(maxsize=1024)
 def _known_keys(path: KeyPath) -> list[str]:
     """List the keys that the schema knows at a path."""
     models: list[type[BaseModel]] = [VariantSchema]

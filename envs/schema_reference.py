@@ -26,6 +26,7 @@ from envs.reference import generated_notice
 from envs.refusals import REFUSALS, REFUSALS_UNDER, REFUSED_LISTS, Refusal
 from envs.schema import MAX_OPTIONS, MAX_PIECE_TYPES, MAX_STARTS, PATTERN_WORDS, VariantSchema, form_of
 from envs.strict_yaml import read_yaml
+from envs.tables import MAX_ACTIONS
 from envs.variant_files import MAX_INHERITANCE, NOT_INHERITED, VARIANTS_FOLDER, builtin_names
 
 KeyPath = tuple[str, ...]
@@ -73,7 +74,8 @@ NOTATION = f"""\
 
 `moves`, `overruns`, `fires_through`, `quiet` and `captures` hold moves as text: one or more atoms in capitals, each
 with modifiers in small letters before it and a range after it. The piece may make any of the moves. The dialect is
-[XBoard's](https://www.gnu.org/software/xboard/Betza.html), as far as moves of one leg go.
+[XBoard's](https://www.gnu.org/software/xboard/Betza.html), as far as moves of one leg go; but `L` is the
+camel and `J` the zebra here, as in most lists of pieces, and that page has them the other way round.
 
 - Modifiers and a range belong to **one** atom: `mRB` is a rook's move without capture, or any bishop's move; both
   without capture is `mRmB`.
@@ -92,11 +94,13 @@ DIRECTIONS = """\
 On orthogonal atoms (`W D H R`) each letter is one direction, `s` is `l` and `r`, and `v` is `f` and `b`. On diagonal
 atoms (`F A G B`) a letter is the two diagonals on its side, and a vertical and a sideways letter together are one
 diagonal. On oblique atoms (`N C Z`) a letter is the two leaps that go furthest in its direction, with `h` all four of
-that half; of two letters together the first names the longer leg, but `s` or `v` names it also as the second. `K` and
-`Q` apply the letters to their orthogonal and to their diagonal half, each by its own rule.
+that half; of two letters together the last names the longer leg (`lfN` is the leap from g1 to f3, `flN` from g1 to e2),
+and a letter may be doubled to keep it from combining with the next one (`ffrrN`). What dialects read differently is
+refused: directions on `K` and `Q`, where the parts say what is meant (`fWfF`), and `s` or `v` as the first of two on
+oblique atoms.
 """
 DIRECTION_EXAMPLES = (
-    *("fW", "sW", "vR", "fsR", "fF", "frF", "rB", "flbF", "fK", "fN", "sN", "fsN", "fhN", "frN", "rfN", "fhC"),
+    *("fW", "sW", "vR", "fsR", "fF", "frF", "rB", "flbF", "fN", "sN", "fsN", "fhN", "frN", "rfN", "ffrrN", "fhC"),
 )
 """Texts that show what directions mean on each kind of atom."""
 MODE_EXAMPLES = ("mR", "cB", "mRcB", "fmWfcF", "FmW2", "mDDcR", "R4", "NN", "WDA", "BN")
@@ -117,9 +121,15 @@ behind. So these are refused: an `overruns` jump to a square that `moves` also r
 piece fired through that leaves that piece alone; two quiet steps of the pawn that meet through `first_steps`, or one
 that meets a capture; castling that takes the king to a square that it also reaches by a move of its own.
 
+The royal is never the pawn. Castling passes over no hole of the board, and a pawn does not castle as the king.
+`extinction` looks at both sides, so its letters are of pieces that both sides have at the start and that are royal for
+neither. With `promotion: must` there is one promotion rank. Options must also be playable together, in every
+combination.
+
 A side without a royal must be beatable: by a goal of the other side, by `extinction`, or by a stalemate that is no
 draw. A piece must stand in a start position or be promoted to. A start position must not be over already, and no two
-may be the same. At most {MAX_PIECE_TYPES} kinds of piece, {MAX_STARTS} start positions and {MAX_OPTIONS} options.
+may be the same. At most {MAX_PIECE_TYPES} kinds of piece, {MAX_STARTS} start positions and {MAX_OPTIONS} options,
+and at most {MAX_ACTIONS:,} actions: ways to go from a square to a square, each promotion counted apart.
 """
 
 

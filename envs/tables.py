@@ -83,7 +83,12 @@ class CompiledGame:
 
     @property
     def longest_history(self) -> int:
-        """How many positions there can be from one irreversible move to the next, the limit of the engine at most."""
+        """How many positions there can be from one irreversible move to the next, as far as repetition matters.
+
+        The engine's limit at most: what lies 65,536 plies back is not compared.
+        """
+        if not self.variant.ends.repetition_times:
+            return 1
         returns = self.variant.pawns is not None and self.variant.pawns.can_return
         limit = 0 if returns else self.variant.ends.move_limit
         return limit + 2 if limit else layout.LONGEST_HISTORY

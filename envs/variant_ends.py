@@ -118,10 +118,26 @@ def _extinction(draft: Draft) -> Extinction | None:
     pieces = draft.types_of(rules.pieces, path)
     for letter, number in zip(rules.pieces, pieces, strict=True):
         if number in draft.royals:
-            raise draft.error(path, f"{letter!r} is royal and never captured; checkmate decides")
+            raise draft.error(path, f"{letter!r} {_why_royal(draft, number)}")
     for start in draft.starts:
         for letter in rules.pieces:
             for side, own in enumerate((letter.upper(), letter)):
                 if own not in start.placed.values():
-                    raise draft.error(start.path, f"{SIDES[side]} has no {own!r}, so it is extinct from the start")
+                    raise draft.error(
+                        start.path,
+                        f"{SIDES[side]} has no {own!r}, so it is extinct from the start: `ends.extinction` looks at "
+                        "both sides; expected letters that both have" + (", or `all`" if None in draft.royals else ""),
+                    )
     return Extinction(pieces, rules.result)
+
+
+def _why_royal(draft: Draft, number: int) -> str:
+    """Say why a type that is royal for a side cannot die out."""
+    if draft.royals == (number, number):
+        return "is royal and never captured; checkmate decides"
+    side = SIDES[draft.royals.index(number)]
+    instead = "letters that are royal for neither side" + (", or `all`" if None in draft.royals else "")
+    return (
+        f"is royal for {side} and never captured there; extinction looks at both sides, so a type that is royal for "
+        f"one of them cannot be listed; expected {instead}"
+    )

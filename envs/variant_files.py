@@ -10,7 +10,7 @@ from __future__ import annotations
 import copy
 import difflib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -33,23 +33,26 @@ class Provenance:
     Attributes:
         where: Name of the variant file that was asked for.
         places: Key path -> "file:line" of the file that set it.
+        overlays: Key path -> the option that set it, where options are laid over the document.
     """
 
     where: str
     places: Mapping[KeyPath, str]
+    overlays: Mapping[KeyPath, str] = field(default_factory=dict)
 
     def within_option(self, option: str) -> Provenance:
         """Return the provenance of the document with an option laid over it."""
         prefix = ("options", option)
         laid = {path[2:]: place for path, place in self.places.items() if path[:2] == prefix and len(path) > 2}
-        return Provenance(self.where, {**self.places, **laid})
+        return Provenance(self.where, {**self.places, **laid}, {**self.overlays, **dict.fromkeys(laid, option)})
 
     def error(self, path: KeyPath, reason: str) -> InvalidVariant:
         """Return the exception for a fault at `path`, with the nearest known place and whether that is a parent's."""
-        dotted = ".".join(shortened(str(part)) for part in path)
         known = path
         while known and known not in self.places:
             known = known[:-1]
+        shown_path = ("options", self.overlays[known], *path) if known in self.overlays else path
+        dotted = ".".join(shortened(str(part)) for part in shown_path)
         place = self.places.get(known, self.where)
         inherited = "" if place.rpartition(":")[0] in ("", self.where) else f" ({self.where} inherits this)"
         return InvalidVariant(f"{place}: {f'{dotted}: ' if dotted else ''}{reason}{inherited}")
@@ -122,7 +125,9 @@ def _read_chain(path: Path, seen: tuple[Path, ...]) -> tuple[dict[str, Any], dic
         raise InvalidVariant(str(error)) from error
     except OSError as error:
         raise InvalidVariant(f"{path.name}: cannot be read: {error}") from error
-    places = {key: f"{path.name}:{line}" for key, line in lines.items()}
+    is_namesake = any(file.name == path.name for file in seen)
+    shown_name = f"{path.parent.name}/{path.name}" if is_namesake else path.name
+    places = {key: f"{shown_name}:{line}" for key, line in lines.items()}
     parent = data.pop("extends", None)
     if parent is None:
         return data, places
@@ -133,8 +138,28 @@ def _read_chain(path: Path, seen: tuple[Path, ...]) -> tuple[dict[str, Any], dic
     except InvalidVariant as error:
         raise Provenance(path.name, places).error(("extends",), str(error)) from None
     document, parent_places = _read_chain(parent_file, (*seen, path))
+    check_removals(document, data, Provenance(path.name, places))
     own = {key: value for key, value in document.items() if key not in NOT_INHERITED}
     return merge(own, data), {**parent_places, **places}
+
+
+def check_removals(
+    parent: Mapping[str, Any], child: Mapping[str, Any], provenance: Provenance, path: KeyPath = ()
+) -> None:
+    """Refuse a `null` for a piece or an option that the parent does not have; `path` is where the child is.
+
+    Raises:
+        InvalidVariant: There is nothing to remove; the message lists what the parent has.
+    """
+    for section, kind in (("pieces", "piece"), ("options", "option")):
+        given, present = (part.get(section) for part in (child, parent))
+        known = list(present) if isinstance(present, Mapping) else []
+        for name, value in given.items() if isinstance(given, Mapping) else ():
+            if value is None and name not in known:
+                raise provenance.error(
+                    (*path, section, name),
+                    f"no {kind} {shortened(name)!r} to remove, the {section} are: {', '.join(known) or 'none'}",
+                )
 
 
 def merge(parent: Mapping[str, Any], child: Mapping[str, Any], path: KeyPath = ()) -> dict[str, Any]:

@@ -18,12 +18,12 @@ from envs.refusals import refusal_of_key
 from envs.rules import outcome
 from envs.rules_fen import fen, parse_fen
 from envs.schema import MAX_OPTIONS, OPTION_KEYS, VariantSchema
-from envs.schema_faults import check_plain, validate_document
+from envs.schema_faults import check_keys, check_plain, validate_document
 from envs.variant import Variant
 from envs.variant_castling import castlings
 from envs.variant_draft import Draft, draft
 from envs.variant_ends import end_rules
-from envs.variant_files import Provenance, builtin_names, did_you_mean, merge, read_document
+from envs.variant_files import Provenance, builtin_names, check_removals, did_you_mean, merge, read_document
 from envs.variant_pieces import pawn_rules, piece_types
 
 Remembered = TypeVar("Remembered")
@@ -74,6 +74,7 @@ def variant_from_document(
 
 
 def _build(document: Mapping[str, Any], provenance: Provenance, name: str, options: Mapping[str, bool]) -> Variant:
+    check_keys(document, provenance)
     base = validate_document(document, provenance)
     known = sorted(base.options)
     if len(known) > MAX_OPTIONS:
@@ -88,7 +89,12 @@ def _build(document: Mapping[str, Any], provenance: Provenance, name: str, optio
     chosen = [option for option in known if options.get(option)]
     if not chosen:
         return plain
-    changed = _variant(*_with_options(document, provenance, chosen), name, document)
+    try:
+        changed = _variant(*_with_options(document, provenance, chosen), name, document)
+    except InvalidVariant as error:
+        where = f"{provenance.where}: "
+        together = f"options {', '.join(chosen[:-1])} and {chosen[-1]} together"
+        raise InvalidVariant(f"{where}{together}: {str(error).removeprefix(where)}") from None
     return replace(changed, options={option: option in chosen for option in known})
 
 
@@ -123,7 +129,11 @@ def _check_option(plain: Variant, document: Mapping[str, Any], provenance: Prove
                 f"an option may change {', '.join(OPTION_KEYS)}{did_you_mean(key, OPTION_KEYS)}"
             )
             raise provenance.error(("options", option, key), reason)
-    changed = _variant(*_with_options(document, provenance, [option]), plain.name, document)
+    check_removals(document, overlay, provenance, ("options", option))
+    try:
+        changed = _variant(*_with_options(document, provenance, [option]), plain.name, document)
+    except InvalidVariant as error:
+        raise InvalidVariant(f"{error} (with the option {option!r} on)") from None
     if [piece.letter for piece in changed.piece_types] != [piece.letter for piece in plain.piece_types]:
         raise provenance.error(("options", option, "pieces"), "an option may not add or remove pieces")
     if changed.board != plain.board:

@@ -39,7 +39,12 @@ def _pawn_type(draft: Draft, letter: str, piece: PieceSchema) -> PieceType:
 def _piece_type(draft: Draft, letter: str, piece: PieceSchema) -> PieceType:
     path: KeyPath = ("pieces", letter)
     if piece.moves is None:
-        raise draft.error(path, "the key 'moves' is missing")
+        pawnless = (
+            ""
+            if draft.schema.pawns is not None
+            else ("; without `pawns` every piece is an ordinary one: remove it with null, or give it moves")
+        )
+        raise draft.error(path, f"the key 'moves' is missing{pawnless}")
     rays = list(draft.rays((*path, "moves"), piece.moves))
     if piece.fires_through is not None:
         rays = _with_fire(draft, rays, (*path, "fires_through"), piece.fires_through)
@@ -111,6 +116,12 @@ def pawn_rules(draft: Draft) -> Pawns | None:
     quiet, captures = _steps(draft, "quiet", rules.quiet), _steps(draft, "captures", rules.captures)
     promotions = draft.ranks(("pawns", "promotes_on"), rules.promotes_on or [last])
     must = rules.promotion == "must"
+    if must and len(promotions[WHITE]) > 1:
+        raise draft.error(
+            ("pawns", "promotes_on"),
+            f"with `promotion: must` a pawn never passes its first promotion rank, {min(rules.promotes_on or [last])}, "
+            "so further ranks mean nothing; the nearest supported form is `promotion: may`, or the first rank alone",
+        )
     pawns = Pawns(
         piece=piece,
         quiet=quiet,

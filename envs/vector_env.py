@@ -74,7 +74,8 @@ class VectorEnv:
             raise ValueError(f"num_envs: expected at least 1, got {num_envs}")
         if num_threads < 1:
             raise ValueError(f"num_threads: expected at least 1, got {num_threads}")
-        if max_plies is not None and operator.index(max_plies) < 1:
+        cap = NO_CAP if max_plies is None else min(operator.index(max_plies), NO_CAP)
+        if cap < 1:
             raise ValueError(f"max_plies: expected at least 1 or None, got {max_plies}")
         if isinstance(variant, Variant) and options:
             raise ValueError("options: a resolved variant has its options applied already")
@@ -83,7 +84,7 @@ class VectorEnv:
         self.num_envs = num_envs
         self.rng = np.random.default_rng(seed)
         self._starts = np.stack([read_fen(self.game, fen) for fen in resolved.start_fens])
-        self._max_plies = NO_CAP if max_plies is None else max_plies
+        self._max_plies = cap
         self._longest_history = min(self.game.longest_history, self._max_plies + 2)
         self._history = np.zeros((num_envs, min(self._longest_history, FIRST_HISTORY)), np.uint64)
         self._most_reversible = 0

@@ -9,8 +9,10 @@ import numpy as np
 
 from envs.perft import perft
 from envs.position import Position
-from envs.rows import observe, replay_actions
+from envs.rows import legal_actions, observe, replay_actions
 from envs.vector_env import VectorEnv
+
+MATE = "k4/QK3/5/5/5 b - - 0 1"
 
 
 def warm_up() -> None:
@@ -20,11 +22,14 @@ def warm_up() -> None:
     env.step(actions)
     env.reset(np.array([True, False]))
     observe(env.game, env.states)
+    legal_actions(env.game, env.states)
+    threaded = VectorEnv("gardner", 2, num_threads=2)
+    threaded.step(threaded.sample_actions())
     replay_actions(env.game, env.variant.start_fen, actions[:1])
     perft(env.game, 3)
-    position = Position("gardner")
-    position.push(position.legal_moves()[0])
+    position = Position("gardner", MATE)
     position.outcome()
+    Position("gardner").push("a2a3")
 
 
 if __name__ == "__main__":

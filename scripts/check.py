@@ -50,8 +50,13 @@ def check(
         print(rule_sheet(game.variant), end="\n\n", flush=True)
     played = _play(game.variant, games, seed)
     if as_json:
-        rules = {"rules": _rules(game.variant), "arrays": _arrays(game), "random_games": _summary(played)}
-        print_json({**provenance(game.variant, config_hash=None, seeds={SEED_NAME: seed}), **rules})
+        told = {
+            "game": _title(game.variant),
+            "rules": _rules(game.variant),
+            "arrays": _arrays(game),
+            "random_games": _summary(played),
+        }
+        print_json({**provenance(game.variant, config_hash=None, seeds={SEED_NAME: seed}), **told})
     else:
         print("\n".join([*_random_play(played, seed), "", *_engine(game)]))
 
@@ -87,6 +92,13 @@ def _arrays(game: CompiledGame) -> dict[str, Any]:
     }
 
 
+def _title(variant: Variant) -> dict[str, Any]:
+    document = variant.document
+    credit = {key: document.get(key) for key in ("inventor", "year", "source")}
+    readings = document.get("readings") or []
+    return {"title": variant.title, **credit, "readings": readings, "start_fens": list(variant.start_fens)}
+
+
 def _rules(variant: Variant) -> dict[str, Any]:
     sections: dict[str, Any] = {}
     for section in describe(variant):
@@ -112,7 +124,7 @@ def _random_play(played: RandomGames, seed: int) -> list[str]:
     end = f"to its end by the rules{f' or to {MAX_PLIES:,} plies' if cut else ''} (seed {seed})"
     return [
         "RANDOM PLAY",
-        f"  {games} games of uniformly random legal moves, each {end};",
+        f"  {games} game{'' if games == 1 else 's'} of uniformly random legal moves, each {end};",
         f"  a share is uncertain by up to {98 / games**0.5:.0f} points (95 %).",
         *_shares("Result", {**rows, **cut}, games),
         *_shares("Ending", {**_endings(played), **cut}, games),

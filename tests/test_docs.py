@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+import textwrap
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -63,6 +64,15 @@ def test_the_page_of_games_has_a_row_and_a_section_with_a_start_and_a_difference
         assert "\n- " in section
 
 
+def test_the_page_of_games_says_what_an_option_takes_away_and_what_sideways_pawns_mean_for_repetition() -> None:
+    sections = {text.split("\n")[0]: text for text in PAGES["games.md"]().split("\n## ")}
+    scepter = sections["palace_ninja_guards"].partition("Option `scepter`")[2]
+    assert "\n- Goes: Bare kings: The two kings alone on the board are a draw.\n" in scepter
+    assert "\n- Comes: Scepter: A king that makes a legal move onto d9 or e9 (White)" in scepter
+    assert "\n- Repetition: Pawns can step sideways here, so positions from before" in sections["sideways_pawns"]
+    assert "Repetition" not in sections["torpedo"]
+
+
 def test_the_page_of_the_schema_has_a_row_with_a_default_for_every_key_of_a_file() -> None:
     page = PAGES["schema.md"]()
     paths = documented_paths()
@@ -97,6 +107,16 @@ def test_the_readme_names_built_in_games() -> None:
     assert names
     assert set(names) <= set(list_variants()) - set(MAIN_GAMES)
     assert not [name for name in MAIN_GAMES if f"| `{name}` |" not in text]
+
+
+def test_the_game_file_of_the_readme_is_a_whole_file(tmp_path: Path) -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8").partition("## Write a game")[2]
+    file = tmp_path / "little.yaml"
+    lines = [line for line in text.partition("\n## ")[0].splitlines() if line.startswith("    ")]
+    file.write_text(textwrap.dedent("\n".join(lines)), encoding="utf-8")
+    game = load_variant(file)
+    assert game.title == "Little Asylum"
+    assert any(ray.fires_through for ray in game.piece_types[game.type_by_letter["R"]].rays)
 
 
 # --- docs/new_game.md ---------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from envs.notation import EMPTY, FenFields, format_fields, parse_fields, piece_c
 
 MOST_REMOVED_SHARE = 0.7
 """The share of both sides' pieces that may be taken off at most, on average."""
-MAX_TRIES = 100
+MAX_TRIES = 1000
 
 
 def array_start(game: CompiledGame, rng: np.random.Generator) -> str:
@@ -26,7 +26,7 @@ def odds_start(game: CompiledGame, rng: np.random.Generator) -> str:
     """Return a start position with random pieces taken off.
 
     One share of removal is drawn, uniform up to `MOST_REMOVED_SHARE`; then each piece but the royals is removed with
-    that chance, so that the sides differ by chance. Rights to castle with a removed partner go too.
+    that chance, so that the sides differ by chance. Rights to castle with or as a removed piece go too.
 
     Args:
         game: The game.
@@ -46,7 +46,7 @@ def odds_start(game: CompiledGame, rng: np.random.Generator) -> str:
         board = fields.board.copy()
         board[removable[rng.random(len(removable)) < share]] = EMPTY
         rights = tuple(
-            right and castling is not None and board[castling.partner_from] != EMPTY
+            right and castling is not None and EMPTY not in (board[castling.king_from], board[castling.partner_from])
             for right, castling in zip(fields.rights, game.variant.castlings, strict=True)
         )
         white_k, white_q, black_k, black_q = rights

@@ -17,8 +17,9 @@ DIRECTIONS = {
     **dict.fromkeys(DIAGONAL, ("f", "b", "l", "r", "s", "v", "fr", "bl", "fs", "frbl", "brfl")),
     **dict.fromkeys(OBLIQUE, ("f", "b", "l", "r", "s", "v", "fr", "rf", "lb", "bl", "fh", "bh", "sh", "fs", "bs", "fv",
                               "ff", "ll", "rv", "frbl")),
-    **dict.fromkeys("RWK", ("f", "b", "s", "v", "fs")),
-    **dict.fromkeys("BQ", ("f", "b", "l", "r")),
+    **dict.fromkeys("RW", ("f", "b", "s", "v", "fs")),
+    "B": ("f", "b", "l", "r"),
+    **dict.fromkeys("KQ", ("",)),
 }  # fmt: skip
 PAWN_QUIETS = (
     "fW",
@@ -29,11 +30,11 @@ PAWN_QUIETS = (
     "fD",
     "fN",
     "fWsW",
-    "fK",
+    "fWfF",
     "fFfW",
     "fWbF",
     "sWfF",
-    "fsK",
+    "fsWF",
     "fWfA",
     "frFfW",
 )
@@ -82,7 +83,7 @@ class PieceDraw:
         """Draw a piece that a random game can mate: mostly a king."""
         kind = self.rng.random()
         moves = (
-            "K" if kind < 0.5 else self._pick(["W", "F", "WA", "FD", "N", "fsWF", "KN", "KmN", "mWcF", "W2", "fK", "C"])
+            "K" if kind < 0.5 else self._pick(["W", "F", "WA", "FD", "N", "fsWF", "KN", "KmN", "mWcF", "W2", "fWfF", "C"])
         )
         return Piece("king", moves, captures_own=True if self._chance(0.1) else None)
 
@@ -115,7 +116,7 @@ class PieceDraw:
 
     def _overrunning(self, name: str, own: bool | None) -> Piece:
         overruns = self._pick(["D", "A", "DA", "fD", "frA", "fsD", "sDfA"])
-        moves = self._pick(["N", "C", "fK", "mZ", ""]) + self._pick(["W", "F", "cF", "sW"])
+        moves = self._pick(["N", "C", "fWfF", "mZ", ""]) + self._pick(["W", "F", "cF", "sW"])
         return Piece(name, moves, overruns=overruns, captures_own=own)
 
     def _firing(self, name: str, own: bool | None) -> Piece:

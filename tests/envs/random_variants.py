@@ -148,6 +148,8 @@ def _pawn_rules(draw: Draw) -> None:
     last = draw.ranks - 1
     must = draw.chance(0.6)
     promotes_on = [last] if draw.chance(0.6) else draw.some(list(range(2, last + 1)) or [last], 1, 3)
+    if must:  # a pawn never passes its first promotion rank
+        promotes_on = [min(promotes_on)]
     if promotes_on != [last] or draw.chance(0.3):
         pawns["promotes_on"] = [draw.first_rank + y for y in promotes_on]
     if not must or draw.chance(0.2):

@@ -79,6 +79,7 @@ def test_castlers_are_whatever_stands_there_in_the_starts_that_give_the_right(tm
         ("{kingside: {king_to: c}}", r"castling: two castlings lead the king to the same square"),
         ("{kingside: {king_to: f, rook_to: e}}", r"castling.kingside: castling leads to a square that the king also"),
         ("{through_check: true}", r"own.yaml:3: castling.through_check: other ways and conditions of castling"),
+        ("off", r"own.yaml:3: castling: .* got 'off'; for none write `castling: null`$"),
         ("free", r"own.yaml:3: castling: expected a mapping with rank, king, .* got 'free'"),
     ],
 )
@@ -126,6 +127,8 @@ def test_ends_may_be_switched_off_and_partly_given(tmp_path: Path) -> None:
     ("text", "reason"),
     [
         ("stalemate: lose", r"own.yaml:3: ends.stalemate: expected 'draw', 'win' or 'loss', got 'lose'"),
+        ("stalemate: pass", r"own.yaml:3: ends.stalemate: expected 'draw', 'win' or 'loss', got 'pass'$"),
+        ("repetition: {count: 3}", r"own.yaml:3: ends.repetition.count: unknown key, did you mean 'times'\?$"),
         ("stalemte: loss", r"own.yaml:3: ends.stalemte: unknown key, did you mean 'stalemate'\?"),
         ("repetition: {times: 1}", r"own.yaml:3: ends.repetition.times: expected at least 2, got 1"),
         ("repetition: {times: 10}", r"ends.repetition.times: expected at most 9, got 10"),
@@ -177,3 +180,16 @@ def test_ends_may_be_switched_off_and_partly_given(tmp_path: Path) -> None:
 )
 def test_an_end_that_cannot_be_honoured_is_refused(tmp_path: Path, text: str, reason: str) -> None:
     assert re.search(reason, refusal(tmp_path, f"ends: {{{text}}}"))
+
+
+def test_extinction_looks_at_both_sides_and_says_what_may_be_listed(tmp_path: Path) -> None:
+    one_royal = "royal: {white: k}\nends: {extinction: {pieces: k}}"
+    message = refusal(tmp_path, one_royal)
+    assert "'k' is royal for white and never captured there; extinction looks at both sides" in message
+    assert message.endswith("expected letters that are royal for neither side, or `all`")
+    start = "start: rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNB1KBNR w KQkq - 0 1\n"
+    message = refusal(tmp_path, f"{start}ends: {{extinction: {{pieces: q}}}}")
+    assert "white has no 'Q', so it is extinct from the start" in message
+    assert message.endswith("expected letters that both have")
+    message = refusal(tmp_path, f"{start}royal: {{white: k}}\nends: {{extinction: {{pieces: q}}}}")
+    assert message.endswith("expected letters that both have, or `all`")

@@ -8,6 +8,7 @@ import pytest
 from envs import Variant, engine_for, layout, load_variant
 from envs.castling_words import WINGS
 from envs.describe import Section, describe, describe_piece, option_changes
+from envs.game_words import plural, with_article
 from envs.notation import SIDE_NAMES
 from tests.envs.random_games import all_settings, own_games, setting_name
 
@@ -150,3 +151,19 @@ def test_the_board_tells_holes_and_whether_the_arrays_mirror() -> None:
     (board,) = section(load_variant("palace_ninja_guards"), "Board").entries
     assert "68 squares: 12 cells marked * are not part of the board." in " ".join(board.sentences)
     assert "Black's array mirrors White's, file by file." in board.sentences
+
+
+def test_one_hole_is_one_cell(tmp_path: Path) -> None:
+    file = tmp_path / "hole.yaml"
+    file.write_text("name: Hole\nextends: gardner\nstart: rnbqk/ppppp/2*2/PPPPP/RNBQK w - - 0 1\n")
+    (board,) = section(load_variant(file), "Board").entries
+    assert board.sentences[1].startswith("24 squares: 1 cell marked * is not part of the board.")
+
+
+@pytest.mark.parametrize("name, one, more", [
+    ("king", "a king", "kings"), ("empress", "an empress", "empresses"), ("unicorn", "a unicorn", "unicorns"),
+    ("lady", "a lady", "ladies"), ("Ox", "an Ox", "Oxes"), ("monarch", "a monarch", "monarchs"),
+    ("donkey", "a donkey", "donkeys"), ("witch", "a witch", "witches"),
+])  # fmt: skip
+def test_a_name_has_its_article_and_its_plural(name: str, one: str, more: str) -> None:
+    assert (with_article(name), plural(name)) == (one, more)

@@ -139,6 +139,36 @@ def test_firing_through_friends_without_a_royal_excepts_nothing() -> None:
     assert "on an enemy or on a second friend and captures what stands there." in piece(text, "R")
 
 
+@pytest.mark.parametrize("keys, where", [
+    ("moves: Q, fires_through: R", "on a slide orthogonally"),
+    ("moves: Q, fires_through: B", "on a slide diagonally"),
+    ("moves: Q, fires_through: RbB", "on a slide orthogonally or diagonally backward"),
+    ("moves: R4B2N, fires_through: fR4bB2", "on a slide forward or diagonally backward"),
+    ("moves: RmB, fires_through: R", "on a slide orthogonally"),
+    ("moves: BNN, fires_through: NN", "when it repeats the leap of a knight (two squares by one)"),
+    ("moves: RAANN, fires_through: RAA",
+     "on a slide orthogonally or when it repeats leaps of exactly two squares diagonally"),
+])  # fmt: skip
+def test_slides_that_fire_through_are_named_where_others_do_not(keys: str, where: str) -> None:
+    words = piece(f"pieces: {{r: {{{keys}}}}}\n", "R")
+    assert f"It may fire through the first enemy it meets {where}: that piece is captured" in words
+    assert "Its other moves fire through nothing." in words
+
+
+@pytest.mark.parametrize("keys", ["moves: Q, fires_through: Q", "moves: RN, fires_through: R"])
+def test_slides_that_fire_through_are_not_named_where_all_do(keys: str) -> None:
+    words = piece(f"pieces: {{r: {{{keys}}}}}\n", "R")
+    assert "the first enemy it meets on a slide: that piece is captured" in words
+    assert "fire through nothing" not in words
+
+
+def test_an_option_that_changes_which_slides_fire_through_changes_sentences() -> None:
+    text = "pieces: {r: {moves: Q, fires_through: R}}\noptions: {back: {pieces: {r: {fires_through: bB}}}}\n"
+    (change,) = option_changes(changed_chess(text))
+    assert any("on a slide orthogonally:" in sentence for _, sentence in change.removed)
+    assert any("on a slide diagonally backward:" in sentence for _, sentence in change.added)
+
+
 # --- Pawns --------------------------------------------------------------------------------------
 
 
@@ -161,7 +191,7 @@ def test_firing_through_friends_without_a_royal_excepts_nothing() -> None:
     ("promotes_to: q", "On reaching rank 8 (White) or 1 (Black) it must become a queen (Q)."),
     ("promotes_to: {white: qr, black: n}", "it must promote. White's pawn becomes one of: queen (Q) or rook (R). "
      "Black's pawn becomes a knight (N)."),
-    ("promotes_on: [6, 7]", "On reaching rank 6 (White) or 3 (Black) it must become one of: queen"),
+    ("promotes_on: [6]", "On reaching rank 6 (White) or 3 (Black) it must become one of: queen"),
     ("promotion: may, promotes_on: [6, 7, 8]", "When its move ends on rank 6, 7 or 8 (White) or 1, 2 or 3 (Black), it "
      "may stay a pawn or become one of: queen (Q), rook (R), bishop (B) or knight (N). On rank 8 (White) or rank 1 "
      "(Black) it must, as it could never move again."),
@@ -273,6 +303,17 @@ def test_another_move_limit_has_its_own_name(limit: int, expected: str) -> None:
     assert ending(text, "Move limit").endswith(expected)
     assert ending(text, "Fifty moves") == ""
     assert order(text).endswith("repetition, move limit")
+
+
+def test_royals_have_the_article_and_the_plural_of_their_names() -> None:
+    text = "pieces: {k: {name: empress}}\n"
+    assert ending(text, "Checkmate") == "An empress in check with no legal move is mated: its side loses."
+    assert ending(text, "Bare kings") == "The two empresses alone on the board are a draw."
+    text = (
+        "royal: {white: k, black: e}\npieces: {e: {name: empress, moves: RN}}\ncastling: null\n"
+        "start: rnbqebnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w - - 0 1\n"
+    )
+    assert ending(text, "Checkmate").startswith("A king of White or an empress of Black in check")
 
 
 def test_limits_that_a_game_does_not_have_are_said() -> None:

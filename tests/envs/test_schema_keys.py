@@ -149,6 +149,9 @@ def test_each_side_may_have_its_own_royal_or_none(tmp_path: Path) -> None:
     [
         ("royal: kq", r"own.yaml:3: royal: expected one small letter .*, got 'kq'; several royals a side are not supp"),
         ("royal: [k, q]", r"own.yaml:3: royal: several royals a side are not supported; .* `ends.extinction`"),
+        ("royal: off", r"own.yaml:3: royal: expected one small letter .*, got 'off'; for none write `royal: null`$"),
+        ("royal: none", r"own.yaml:3: royal: .* got 'none'; for none write `royal: null`$"),
+        ("royal: K", r"own.yaml:3: royal: expected one small letter .*, got 'K', did you mean 'k'\?$"),
         ("royal: {}", r"own.yaml:3: royal: expected white, black or both"),
         ("royal: {white: x}", r"own.yaml:3: royal.white: no piece 'x', the pieces are: k q r b n p"),
         ("royal: {whte: k}", r"own.yaml:3: royal.whte: unknown key, did you mean 'white'\?"),
@@ -208,6 +211,11 @@ def test_captures_own_is_a_piece_key_and_the_pawns_too(tmp_path: Path) -> None:
         ("pieces: {q: {moves: U}}", r"universal leaps \(U\), teleports, are not supported"),
         ("pieces: {q: {moves: zFF}}", r"bent riders \(z\)"),
         ("pieces: {q: {moves: dQ}}", r"the key `captures_own` allows them"),
+        ("pawns: null", r"pieces.p: the key 'moves' is missing; without `pawns` every piece is an ordinary one"),
+        (
+            f"pieces: {{{', '.join(f'{letter}: {{name: x, moves: W}}' for letter in 'acdefghijl')}}}",
+            r"own.yaml:3: pieces: expected at most 15 entries, got 16$",
+        ),
         ("pieces: {kk: {name: x, moves: W}}", r"own.yaml:3: pieces.kk: expected one small letter of a piece"),
     ],
 )
@@ -233,7 +241,7 @@ def test_pawns_have_the_steps_ranks_and_promotions_of_their_keys(tmp_path: Path)
     ("text", "ranks"),
     [
         ("promotes_on: [8]", ((0, 1, 2, 3, 4, 5, 6), (1, 2, 3, 4, 5, 6, 7))),
-        ("promotes_on: [6, 7]", ((0, 1, 2, 3, 4), (3, 4, 5, 6, 7))),
+        ("promotes_on: [6]", ((0, 1, 2, 3, 4), (3, 4, 5, 6, 7))),
         ("promotes_on: [6], promotion: may", (tuple(range(8)), tuple(range(8)))),
     ],
 )
@@ -271,6 +279,7 @@ def test_the_default_promotions_are_the_pieces_of_all_start_positions(tmp_path: 
         ("quiet: fF", r"pawns.captures: a quiet move and a capture both lead to"),
         ("captures: fD", r"a quiet move and a capture both lead to the square \(0, 2\)"),
         ("quiet: sW", r"first_steps: needs a quiet step that leads forward, got quiet 'sW'"),
+        ("promotes_on: [7, 8]", r"own.yaml:3: pawns.promotes_on: with `promotion: must` .*, 7, .*`promotion: may`"),
         ("first_steps: 0", r"own.yaml:3: pawns.first_steps: expected at least 1, got 0"),
         ("first_steps: 8", r"own.yaml:3: pawns.first_steps: expected at most 7, got 8"),
         (

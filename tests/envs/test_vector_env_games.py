@@ -61,24 +61,34 @@ def test_without_a_move_limit_positions_far_back_still_count_for_repetition() ->
 
 
 def test_the_history_grows_with_a_game_that_no_move_limit_ends() -> None:
-    ends = {"move_limit": "off", "repetition": "off", "bare_kings": "off"}
-    env = VectorEnv(game(ends=ends), 2, seed=3)
+    ends = {"move_limit": "off", "repetition": {"times": 9}, "bare_kings": "off"}
+    start = "/".join(["k15", *["16"] * 14, "15K"]) + " w - - 0 1"
+    kings = {"k": PIECES["k"]}
+    env = VectorEnv(game(board={"files": 16, "ranks": 16}, start=start, pieces=kings, ends=ends), 2, seed=3)
     length = env.histories.shape[1]
     reversible = env.states.view(np.uint8).reshape(2, -1)[:, layout.REVERSIBLE : layout.REVERSIBLE + 2]
     for _ in range(3 * length):
         env.step(env.sample_actions())
-        env.reset(env.over)
         places = np.ascontiguousarray(reversible).view(np.uint16)[:, 0]
         assert places.max() < env.histories.shape[1]
         assert_array_equal(env.histories[np.arange(2), places], env.keys)
     assert env.histories.shape[1] > length
 
 
-def test_a_ply_cap_bounds_the_history() -> None:
-    ends = {"move_limit": "off", "repetition": "off", "bare_kings": "off"}
-    assert VectorEnv(game(ends=ends), 2, max_plies=50).histories.shape == (2, 52)
+def test_the_history_is_as_long_as_repetition_can_matter() -> None:
+    endless = {"move_limit": "off", "repetition": {"times": 3}, "bare_kings": "off"}
+    assert VectorEnv(game(ends=endless), 2, max_plies=50).histories.shape == (2, 52)
     assert VectorEnv("chess", 2).histories.shape == (2, 102)
     assert VectorEnv(game(ends={"move_limit": 30}), 2).histories.shape == (2, 32)
+    assert VectorEnv(game(ends={**endless, "repetition": "off"}), 2).histories.shape == (2, 1)
+
+
+@pytest.mark.parametrize("cap", [np.uint8(255), np.int8(127), np.int32(2**31 - 1), 2**64, True])
+def test_a_cap_of_any_integer_type_leaves_repetition_alone(cap: int) -> None:
+    env = VectorEnv("chess", 1, max_plies=cap)
+    for ply in range(8 if cap > 1 else 0):
+        env.step([env.move_to_action(0, ("g1f3", "g8f6", "f3g1", "f6g8")[ply % 4])])
+    assert bool(env.terminated[0]) == (cap > 1)
 
 
 # --- Results ------------------------------------------------------------------------------------

@@ -86,6 +86,24 @@ def test_json_is_one_object_with_rules_figures_and_what_repeats_them() -> None:
     assert json.loads(check("asylum", "--games", "30", "--seed", "5", "--json").stdout) == document
 
 
+def test_json_has_the_title_credits_readings_and_start_positions(tmp_path: Path) -> None:
+    assert json.loads(check("asylum", "--games", "1", "--json").stdout)["game"] == {
+        "title": "Asylum Chess",
+        "inventor": "Charles Daniel",
+        "year": 2007,
+        "source": "The Chess Variant Pages: Asylum Chess",
+        "readings": load_variant("asylum").document["readings"],
+        "start_fens": [load_variant("asylum").start_fen],
+    }
+    file = tmp_path / "two.yaml"
+    starts = [f"{rank.lower()}/pppppppp/8/8/8/8/PPPPPPPP/{rank} w - - 0 1" for rank in ("RNBQKBNR", "RNBKQBNR")]
+    file.write_text(f"name: Two\nextends: chess\ncastling: null\nstart: [{', '.join(starts)}]\n")
+    game = json.loads(check(str(file), "--games", "1", "--json").stdout)["game"]
+    assert game["title"] == "Two"
+    assert game["readings"] == []
+    assert game["start_fens"] == starts
+
+
 def test_a_file_by_path_is_checked_like_a_built_in_game(tmp_path: Path) -> None:
     file = tmp_path / "mine.yaml"
     file.write_text("name: My Game\nextends: chess\npieces: {q: {name: amazon, moves: QN}}\n")

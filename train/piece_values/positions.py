@@ -98,7 +98,7 @@ def collect_positions(game: CompiledGame, records: Iterable[GameRecord], *, quie
     variant = game.variant
     if variant.pawns is None:
         raise InsufficientData(f"no unit: {variant.title} has no pawns")
-    pieces = [index for index in range(len(variant.piece_types)) if index not in variant.royals]
+    pieces = [index for index in range(len(variant.piece_types)) if set(variant.royals) != {index}]
     material, white_to_move, scores = [], [], []
     cut_games = 0
     for record in records:
@@ -106,6 +106,9 @@ def collect_positions(game: CompiledGame, records: Iterable[GameRecord], *, quie
             cut_games += 1
             continue
         counts = piece_counts(game, record.states)
+        for side, royal in enumerate(variant.royals):
+            if royal is not None:
+                counts[:, side, royal] = 0  # always there; the other side may have pieces of the type
         chosen = np.arange(record.num_plies) >= record.opening_plies
         if quiet_only:
             chosen &= quiet_mask(counts)
