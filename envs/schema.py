@@ -127,8 +127,8 @@ class PieceSchema(_Strict):
     )
     fires_through_own: bool = Field(
         default=False,
-        description="Whether `fires_through` may also pass one own piece, not the royal, and stop beyond it on an empty "
-        "square or on a second piece, enemy or own but not the royal; both are captured. The default is false.",
+        description="Whether `fires_through` may also pass one own piece, not the royal, and stop beyond it on an "
+        "empty square or on a second piece, enemy or own but not the royal; both are captured. The default is false.",
     )
     captures_own: bool = Field(
         default=False,
@@ -301,9 +301,8 @@ class ExtinctionSchema(_Strict):
     """`ends.extinction`: a side that has no piece left of a kind ends the game."""
 
     pieces: Letters = Field(
-        description="The letters of the pieces, such as `k` or `qr`: a side is extinct when it has none left of any "
-        "one of them; both sides start with each, and it is royal for neither. `all`: when it has no piece at all, "
-        "where a side has no royal. Royals are never captured."
+        description="The letters of pieces, such as `qr`: a side is extinct with none left of one of them. Both sides "
+        "must start with each, royal for neither. `all`: with no piece at all; not where both sides have a royal."
     )
     result: Result = Field(
         default="loss",

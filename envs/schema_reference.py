@@ -128,8 +128,8 @@ combination.
 
 A side without a royal must be beatable: by a goal of the other side, by `extinction`, or by a stalemate that is no
 draw. A piece must stand in a start position or be promoted to. A start position must not be over already, and no two
-may be the same. At most {MAX_PIECE_TYPES} kinds of piece, {MAX_STARTS} start positions and {MAX_OPTIONS} options,
-and at most {MAX_ACTIONS:,} actions: ways to go from a square to a square, each promotion counted apart.
+may be the same. At most {MAX_PIECE_TYPES} kinds of piece, {MAX_STARTS} start positions, {MAX_OPTIONS} options
+and {MAX_ACTIONS:,} actions: ways to go from a square to a square, each promotion counted apart.
 """
 
 

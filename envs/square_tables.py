@@ -55,11 +55,14 @@ def square_parts(variant: Variant) -> Iterator[tuple[int, list[int]]]:
     yield layout.T_KEEP, _rights_kept(variant)
     yield layout.T_FORWARD, _forward(variant)
     yield layout.T_GOAL, _goals(variant)
-    yield layout.T_CELL, [
-        (y if side == WHITE else board.ranks - 1 - y) * board.files + x
-        for side in (WHITE, BLACK)
-        for x, y in board.squares
-    ]
+    yield (
+        layout.T_CELL,
+        [
+            (y if side == WHITE else board.ranks - 1 - y) * board.files + x
+            for side in (WHITE, BLACK)
+            for x, y in board.squares
+        ],
+    )
 
 
 def _rights_kept(variant: Variant) -> list[int]:

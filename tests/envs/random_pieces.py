@@ -83,7 +83,7 @@ class PieceDraw:
         """Draw a piece that a random game can mate: mostly a king."""
         kind = self.rng.random()
         moves = (
-            "K" if kind < 0.5 else self._pick(["W", "F", "WA", "FD", "N", "fsWF", "KN", "KmN", "mWcF", "W2", "fWfF", "C"])
+            "K" if kind < 0.5 else self._pick(["W", "F", "WA", "FD", "N", "fsWF", "KN", "KmN", "mWcF", "W2", "fWfF"])
         )
         return Piece("king", moves, captures_own=True if self._chance(0.1) else None)
 

@@ -49,6 +49,7 @@ def test_a_game_with_one_start_position_leaves_the_generator_alone() -> None:
 
 # --- History ------------------------------------------------------------------------------------
 
+
 def test_without_a_move_limit_positions_far_back_still_count_for_repetition() -> None:
     ends = {"move_limit": "off", "repetition": {"times": 9, "result": "draw"}, "bare_kings": "off"}
     env = VectorEnv(game(start="k3/4/4/K2R w - - 0 1", ends=ends), 2)
