@@ -12,7 +12,7 @@ from envs.position import Position
 from envs.rows import legal_actions, observe, replay_actions
 from envs.vector_env import VectorEnv
 
-MATE = "k4/QK3/5/5/5 b - - 0 1"
+MATE = "k4/1Q3/1K3/5/5 b - - 0 1"
 
 
 def warm_up() -> None:

@@ -6,7 +6,20 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from envs import IllegalAction, Termination, Variant, VectorEnv, layout, variant_from_document
+from envs import (
+    IllegalAction,
+    Position,
+    Termination,
+    Variant,
+    VectorEnv,
+    game_kernels,
+    kernels,
+    lane_kernels,
+    layout,
+    legal_actions,
+    variant_from_document,
+)
+from envs.warm_up import warm_up
 
 PIECES = {"k": {"name": "king", "moves": "K"}, "r": {"name": "rook", "moves": "R"}}
 BASE = {"board": {"files": 4, "ranks": 4}, "start": "k3/4/4/3K w - - 0 1", "royal": "k", "pieces": PIECES}
@@ -143,3 +156,30 @@ def test_a_copy_of_a_threaded_environment_goes_its_own_way() -> None:
 def test_fewer_than_one_thread_is_refused() -> None:
     with pytest.raises(ValueError, match="num_threads: expected at least 1, got 0"):
         VectorEnv("chess", 2, num_threads=0)
+
+
+# --- Compilation --------------------------------------------------------------------------------
+
+
+def test_after_the_warm_up_playing_and_reading_games_compiles_nothing() -> None:
+    warm_up()
+    compiled = signatures()
+    for name in ("chess", "palace_ninja_guards"):
+        env = VectorEnv(name, 3, num_threads=2, max_plies=4)
+        env.step(env.sample_actions())
+        env.reset(env.over)
+        env.observe()
+        env.set_fen(0, env.fen(1))
+        legal_actions(env.game, env.states)
+        assert Position(name).outcome() is None
+    assert signatures() == compiled
+
+
+def signatures() -> dict[str, int]:
+    """Count for how many types each kernel has been compiled in this process."""
+    return {
+        f"{module.__name__}.{name}": len(kernel.signatures)
+        for module in (kernels, game_kernels, lane_kernels)
+        for name, kernel in vars(module).items()
+        if hasattr(kernel, "signatures")
+    }
