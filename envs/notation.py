@@ -30,6 +30,7 @@ EMPTY = 0
 BLACK_CODE = 16  # added to White's code of the same type
 NO_PROMOTION = -1
 MAX_FULLMOVE_NUMBER = 9999
+MAX_FEN_LENGTH = 10_000  # the longest of any game is under 600
 RIGHTS_LETTERS = "KQkq"
 SIDE_LETTERS = "wb"
 SIDE_NAMES = ("White", "Black")
@@ -144,6 +145,8 @@ def parse_fields(variant: Variant, text: str) -> FenFields:
     Raises:
         InvalidFen: The message names the field or the square, what was expected and what came.
     """
+    if len(text) > MAX_FEN_LENGTH:
+        raise InvalidFen(f"expected a FEN of at most {MAX_FEN_LENGTH} characters, got {len(text)}: {_shown(text)}")
     words = text.split()
     if len(words) == _NUM_FIELDS_SHORT:
         words += ["0", "1"]

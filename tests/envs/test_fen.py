@@ -309,3 +309,8 @@ def test_fields_are_put_together_as_they_were_taken_apart() -> None:
         assert format_placement(variant, fields.board) == variant.start_fen.split(" ")[0]
         assert fields.board.dtype == np.uint8
         assert fields.board.shape == (variant.num_squares,)
+
+
+def test_a_text_far_longer_than_any_position_is_refused_at_once(set_up: SetUp) -> None:
+    with pytest.raises(InvalidFen, match="at most 10000 characters, got 2000"):
+        set_up("chess", "8/" * 1_000_000)
