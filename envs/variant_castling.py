@@ -102,6 +102,11 @@ def _castling(draft: Draft, plan: _Plan, pawns: Pawns | None) -> Castling:
         raise draft.error(
             plan.path, f"a pawn stands on {draft.board.names[king_from]}; pawns do not castle as the king"
         )
+    if pawns is not None and pawns.piece in partner_types and plan.y in pawns.promotion_ranks[plan.side]:
+        raise draft.error(
+            plan.path,
+            f"a pawn stands on {draft.board.names[partner_from]}, where pawns promote; castling promotes nothing",
+        )
     return Castling(king_from, king_to, partner_from, partner_to, king_types, partner_types)
 
 

@@ -95,6 +95,13 @@ def test_a_pawn_does_not_castle_as_the_king(tmp_path: Path) -> None:
     assert "castling.white.kingside: a pawn stands on e2" in refusal(tmp_path, text + castling)
 
 
+def test_a_pawn_is_no_partner_on_a_rank_where_it_promotes(tmp_path: Path) -> None:
+    text = "pawns: {promotes_on: [1, 8], promotion: may, first_steps_from: [2]}\n"
+    text += "start: rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQK2P w Qkq - 0 1\n"
+    castling = "castling: {white: {rank: 1, king: e, kingside: {king_to: g, rook: h, rook_to: f}}}"
+    assert "castling.white.kingside: a pawn stands on h1" in refusal(tmp_path, text + castling)
+
+
 # --- ends -------------------------------------------------------------------------------------
 
 
