@@ -10,11 +10,10 @@ from collections.abc import Sequence
 from typing import Literal
 
 from envs.paths import letter_of, side_of
-from envs.termination import Outcome, Termination
+from envs.termination import SCEPTER_GOAL, Outcome, Termination
 from envs.variant import Goal, Result, Variant
 
 COLOURS: tuple[Literal["w"], Literal["b"]] = ("w", "b")
-SCEPTER_GOAL = "scepter"
 
 
 def board_outcome(variant: Variant, board: Sequence[str], mover: int) -> Outcome | None:

@@ -46,8 +46,6 @@ MAX_SQUARES = 256
 LONGEST_HISTORY = 1 << 16
 CLOCK_SCALE = 100
 """What the clock plane is divided by in a game without a move limit."""
-SCEPTER_NAME = "scepter"
-"""The goal that has a termination of its own."""
 RESULTS = {"draw": 0, "loss": 1, "win": 2}
 """The result in a verdict, for the player to move."""
 

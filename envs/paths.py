@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from envs.betza import Ray, Step
+from envs.bounded_memory import remember
 from envs.variant import BLACK, WHITE, Variant
 
 
@@ -133,9 +134,7 @@ _geometries: dict[str, _Geometry] = {}
 def _geometry(variant: Variant) -> _Geometry:
     geometry = _geometries.get(variant.rules_hash)
     if geometry is None:
-        if len(_geometries) >= MAX_GEOMETRIES:
-            _geometries.pop(next(iter(_geometries)))  # the oldest
-        geometry = _geometries[variant.rules_hash] = _Geometry(variant)
+        geometry = remember(_geometries, variant.rules_hash, _Geometry(variant), MAX_GEOMETRIES)
     return geometry
 
 

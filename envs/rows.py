@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from envs import game_kernels, kernels, lane_kernels, layout
 from envs.actions import pawn_steps
+from envs.bounded_memory import remember
 from envs.errors import IllegalAction, InvalidFen
 from envs.jit import announce_compilation
 from envs.layout import U8Array, U64Array
@@ -40,12 +41,11 @@ _engines: dict[str, CompiledGame] = {}
 
 def engine_for(variant: Variant) -> CompiledGame:
     """Return the compiled tables of a variant, shared between calls for the same content."""
-    if variant.content_hash not in _engines:
+    game = _engines.get(variant.content_hash)
+    if game is None:
         announce_compilation()
-        if len(_engines) >= MAX_ENGINES:
-            _engines.pop(next(iter(_engines)))  # the oldest; whoever uses it keeps it
-        _engines[variant.content_hash] = compile_game(variant)
-    return _engines[variant.content_hash]
+        game = remember(_engines, variant.content_hash, compile_game(variant), MAX_ENGINES)
+    return game
 
 
 def read_fen(game: CompiledGame, text: str) -> U64Array:

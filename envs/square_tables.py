@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from envs import layout
 from envs.actions import pawn_captures, ray_squares
 from envs.betza import Ray
+from envs.termination import SCEPTER_GOAL
 from envs.variant import BLACK, WHITE, Castling, Variant
 
 ALL_RIGHTS = 15
@@ -87,7 +88,7 @@ def _forward(variant: Variant) -> list[int]:
 def _goals(variant: Variant) -> list[int]:
     words = []
     for goal in variant.ends.goals:
-        pieces = sum(2 << piece for piece in goal.pieces) | (goal.name == layout.SCEPTER_NAME) << layout.GOAL_IS_SCEPTER
+        pieces = sum(2 << piece for piece in goal.pieces) | (goal.name == SCEPTER_GOAL) << layout.GOAL_IS_SCEPTER
         for squares in goal.squares:
             words += [pieces if square in squares else 0 for square in range(variant.num_squares)]
     return words

@@ -6,6 +6,9 @@ import enum
 from dataclasses import dataclass
 from typing import Literal
 
+SCEPTER_GOAL = "scepter"
+"""The name of the goal that has a termination of its own."""
+
 
 class Termination(enum.Enum):
     """Why the rules ended a game; the numbers are what arrays and stored games hold (0 stands for none).

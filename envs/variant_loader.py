@@ -11,8 +11,9 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
+from envs.bounded_memory import remember
 from envs.errors import InvalidFen, InvalidVariant
 from envs.refusals import refusal_of_key
 from envs.rules import outcome
@@ -26,7 +27,6 @@ from envs.variant_ends import end_rules
 from envs.variant_files import Provenance, builtin_names, check_removals, did_you_mean, merge, read_document
 from envs.variant_pieces import pawn_rules, piece_types
 
-Remembered = TypeVar("Remembered")
 MAX_REMEMBERED = 256
 _sound_options: dict[str, None] = {}
 """Hashes of documents whose options have been checked: an engine asks again for every combination of them."""
@@ -85,7 +85,7 @@ def _build(document: Mapping[str, Any], provenance: Provenance, name: str, optio
     if key not in _sound_options:
         for option in known:
             _check_option(plain, document, provenance, option)
-        _remember(_sound_options, key, None)
+        remember(_sound_options, key, None, MAX_REMEMBERED)
     chosen = [option for option in known if options.get(option)]
     if not chosen:
         return plain
@@ -186,7 +186,7 @@ def _checked_starts(found: Draft, variant: Variant) -> tuple[str, ...]:
             if text in normal:
                 raise found.error(start.path, f"the same start position as number {normal[text]}")
             normal[text] = number
-        _remember(_normal_starts, key, tuple(normal))
+        remember(_normal_starts, key, tuple(normal), MAX_REMEMBERED)
     return _normal_starts[key]
 
 
@@ -201,10 +201,3 @@ def _checked_start(found: Draft, variant: Variant, number: int) -> str:
         kind = ended.termination.name.lower().replace("_", " ")
         raise found.error(start.path, f"the game is over before it begins: {kind}")
     return fen(variant, state)
-
-
-def _remember(memory: dict[str, Remembered], key: str, value: Remembered) -> None:
-    """Keep a result, and let the oldest go where there are too many."""
-    while len(memory) >= MAX_REMEMBERED:
-        del memory[next(iter(memory))]
-    memory[key] = value

@@ -208,10 +208,8 @@ class VectorEnv:
     def _step_in_threads(self, actions: npt.NDArray[np.int64], moving: LaneMask) -> int:
         """Step the lanes in one slice a thread; returns the first lane with an illegal action, or -1."""
         assert self._pool is not None
-        mask = self._mask.reshape(-1)
-        illegal = lane_kernels.first_illegal(
-            self.num_actions, mask, self.terminations, self.truncated, actions, moving
-        )  # fmt: skip
+        mask = self._arrays[-1]
+        illegal = lane_kernels.first_illegal(self.num_actions, mask, self.terminations, self.truncated, actions, moving)
         if illegal >= 0:
             return int(illegal)
         count = len(self._scratches)
