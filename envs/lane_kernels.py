@@ -213,44 +213,56 @@ def observe(tab, s8, s64, out):
     types = U(tab[H_TYPES])
     cells = U(tab[H_CELLS])
     planes = U(tab[H_PLANES])
+    one = np.float32(1.0)
     scale = np.float32(tab[H_MOVE_LIMIT] if tab[H_MOVE_LIMIT] else U(layout.CLOCK_SCALE))
-    out[:] = np.float32(0.0)
     r = U0
     while r < U(len(s64)) // words:
         w = r * words
         head = w * U8
         b = head + BOARD_BYTE
         o = r * planes * cells
+        i = o
+        while i < o + planes * cells:
+            out[i] = np.float32(0.0)
+            i += U1
         side = U(s8[head + O_TO_PLAY])
         cell = U(tab[H_CELL]) + side * size
+        square = U0
+        while square < size:
+            code = U(s8[b + square])
+            if code:
+                plane = (code & U15) - U1 + (U0 if code >> U4 == side else types)
+                out[o + plane * cells + U(tab[cell + square])] = one
+            square += U1
         extra = o + U2 * types * cells
         rights = U(s8[head + O_CASTLING])
         if side:
             rights = (rights >> U2) | (rights & U3) << U2
-        clock = min(np.float32(s64[w + U2] & HALF) / scale, np.float32(1.0))
-        repetitions = s8[head + O_REPETITIONS]
-        last = o + (planes - U1) * cells
-        square = U0
-        while square < size:
-            here = U(tab[cell + square])
-            code = U(s8[b + square])
-            if code:
-                plane = (code & U15) - U1 + (U0 if code >> U4 == side else types)
-                out[o + plane * cells + here] = np.float32(1.0)
-            i = U0
-            while i < U4:
-                if (rights >> i) & U1:
-                    out[extra + i * cells + here] = np.float32(1.0)
-                i += U1
-            out[extra + U5 * cells + here] = clock
-            if repetitions > 0:
-                out[extra + (U6 if repetitions == 1 else U7) * cells + here] = np.float32(1.0)
-            if tab[H_COLOUR_PLANE] and side:
-                out[extra + U8 * cells + here] = np.float32(1.0)
-            out[last + here] = np.float32(1.0)
-            square += U1
+        i = U0
+        while i < U4:
+            if (rights >> i) & U1:
+                fill(tab, cell, out, extra + i * cells, one)
+            i += U1
         count = U(s8[head + O_EP_COUNT])
         while count:
             count -= U1
-            out[extra + U4 * cells + U(tab[cell + U(s8[head + O_EP + count])])] = np.float32(1.0)
+            out[extra + U4 * cells + U(tab[cell + U(s8[head + O_EP + count])])] = one
+        clock = s64[w + U2] & HALF
+        if clock:
+            fill(tab, cell, out, extra + U5 * cells, min(np.float32(clock) / scale, one))
+        repetitions = U(s8[head + O_REPETITIONS])
+        if repetitions:
+            fill(tab, cell, out, extra + (U6 if repetitions == U1 else U7) * cells, one)
+        if tab[H_COLOUR_PLANE] and side:
+            fill(tab, cell, out, extra + U8 * cells, one)
+        fill(tab, cell, out, o + (planes - U1) * cells, one)
         r += U1
+
+
+@njit
+def fill(tab, cell, out, plane, value):
+    """Write a value to all real squares of a plane; `cell` is the offset of the table of squares' cells."""
+    square = U0
+    while square < U(tab[H_SQUARES]):
+        out[plane + U(tab[cell + square])] = value
+        square += U1

@@ -104,10 +104,10 @@ class CompiledGame:
         Args:
             boards: uint8 [S] or [N, S], piece codes.
         """
-        return int(self._most_by_code[:, boards].sum(axis=-1).max(initial=1)) + len(self.variant.castlings)
+        return int(self.most_by_code[:, boards].sum(axis=-1).max(initial=1)) + len(self.variant.castlings)
 
     @cached_property
-    def _most_by_code(self) -> npt.NDArray[np.int64]:
+    def most_by_code(self) -> npt.NDArray[np.int64]:
         """int64 [2, codes], the most moves of each piece code for the side that it belongs to, 0 for the other."""
         most = np.zeros((2, layout.NUM_CODES), np.int64)
         for number, moves in enumerate(self.most_moves):

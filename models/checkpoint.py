@@ -16,7 +16,7 @@ import logging
 import os
 import re
 import shutil
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,7 +25,7 @@ import safetensors.torch
 from safetensors import SafetensorError
 from torch import Tensor
 
-from models.network import GameSpec, NetworkConfig, PolicyValueNetwork
+from models.network import GameSpec, NetworkConfig, PolicyValueNetwork, network_class
 from models.storage import (
     TEMPORARY_PREFIX,
     CheckpointMismatch,
@@ -115,7 +115,8 @@ def check_identity(state: Mapping[str, Any], expected: Mapping[str, Any], where:
     """
     game, now = state[GAME], expected[GAME]
     hashes = [key for key in HASHES if game.get(key) != now[key]]
-    changed = _changed_keys(state[NETWORK], expected[NETWORK], NETWORK)
+    stored = {**asdict(NetworkConfig()), **state[NETWORK]}  # keys younger than a checkpoint have their defaults
+    changed = _changed_keys(stored, expected[NETWORK], NETWORK)
     if hashes:
         changed += _changed_keys(game["document"], now["document"], "variant")
         changed += _changed_keys(game["options"], now["options"], "options")
@@ -218,11 +219,14 @@ def checkpoint_paths(run_dir: Path) -> list[Path]:
     return sorted(paths, key=lambda path: int(path.name), reverse=True)
 
 
-def load_player(path: Path) -> tuple[PolicyValueNetwork, Variant, dict[str, Any]]:
+def load_player(
+    path: Path, check: Callable[[dict[str, Any]], object] | None = None
+) -> tuple[PolicyValueNetwork, Variant, dict[str, Any]]:
     """Load what plays: the averaged weights, with the game they were trained on.
 
     Args:
         path: a checkpoint's folder, or a run's folder for its newest valid checkpoint.
+        check: given the state before anything is built of it; raises to refuse it.
 
     Returns:
         The network in evaluation mode on the CPU, the variant rebuilt from the stored file, and the state.
@@ -230,7 +234,8 @@ def load_player(path: Path) -> tuple[PolicyValueNetwork, Variant, dict[str, Any]
     Raises:
         FileNotFoundError: there is no checkpoint.
         CorruptFile: see `load_checkpoint`.
-        CheckpointMismatch: the stored game, read by this code, has other rules or actions than in training.
+        CheckpointMismatch: the stored game, read by this code, has other rules or actions than in training, or
+            the network is of a kind that nothing registers.
     """
     from envs import engine_for, variant_from_document
 
@@ -240,10 +245,12 @@ def load_player(path: Path) -> tuple[PolicyValueNetwork, Variant, dict[str, Any]
     if checkpoint is None:
         raise FileNotFoundError(f"{path}: no checkpoint here")
     state = checkpoint.state
+    if check is not None:
+        check(state)
     game = state[GAME]
     variant = variant_from_document(game["document"], game["options"], name=game["name"])
     cfg = _network_config(state[NETWORK], checkpoint.path)
-    network = PolicyValueNetwork(GameSpec.of(engine_for(variant)), cfg)
+    network = network_class(cfg.kind)(GameSpec.of(engine_for(variant)), cfg)
     check_identity(state, identity(variant, network), str(checkpoint.path))
     load_weights(network, checkpoint.tensors.model, checkpoint.path / TENSOR_FILES[0])
     return network.eval(), variant, state
@@ -265,9 +272,11 @@ def load_weights(network: PolicyValueNetwork, tensors: Mapping[str, Tensor], whe
 
 def _network_config(section: Mapping[str, Any], where: Path) -> NetworkConfig:
     try:
-        return NetworkConfig(**section)
+        cfg = NetworkConfig(**section)
+        network_class(cfg.kind)
     except (TypeError, ValueError) as error:
-        raise CheckpointMismatch(f"{where}: a network that this version does not know ({error})") from None
+        raise CheckpointMismatch(f"{where}: a network that is not known here ({error})") from None
+    return cfg
 
 
 def _render_manifest(digests: Mapping[str, str]) -> bytes:

@@ -3,12 +3,14 @@
 Dims: N batch, C observation planes, H x W the grid, M legal actions of a row (padded with -1).
 
 Importing this module imports no torch: a self-play worker that evaluates by ONNX Runtime receives a graph and
-weights, and stays small. The graph is exported once per architecture, every normalisation folded into its
-convolution. Its initialisers bear the names of `weights_of`; publishing replaces them, without a new trace.
+weights, and stays small. The graph is exported once per architecture, of the folded network. It lists all of
+`weights_of` in its metadata; publishing replaces those that are its initialisers, without a new trace.
 """
 
 from __future__ import annotations
 
+import copy
+import json
 import logging
 import warnings
 from collections.abc import Iterator, Mapping
@@ -21,15 +23,27 @@ import onnxruntime
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
-    from models.network import PolicyValueNetwork
+    import torch
+
+    from models.network import GameSpec, PolicyValueNetwork
 
 Weights = Mapping[str, NDArray[np.float32]]
-"""Folded inference weights by name, as `weights_of` returns them."""
+"""The floating-point tensors of a folded network by name, as `weights_of` returns them."""
+Shapes = dict[str, tuple[int, ...]]
 Backend = Literal["auto", "onnx", "torch"]
+PARITY_TOLERANCE = 1e-4
+"""How far outputs of an exported graph may be from the network's; where these exceed 1, relative to the largest."""
+PARITY_SHAPES = ((1, 5), (2, 3), (17, 40))
+"""Batch sizes N and widths M at which an export is checked."""
 
 _INPUTS = ["observations", "legal_actions"]
 _OUTPUTS = ["prior_logits", "wdl"]
-_TRAINING_ONLY = ".moves_left."
+_WEIGHTS = "weights"
+"""Key of the graph's metadata: JSON of the shapes of `weights_of` by name."""
+
+
+class ExportError(RuntimeError):
+    """An exported graph does not say what its network says."""
 
 
 class Evaluator(Protocol):
@@ -89,7 +103,10 @@ class OnnxEvaluator:
         """
         self._threads = threads
         self._model = onnx.load_from_string(graph)
-        self._initialisers = {tensor.name: tensor for tensor in self._model.graph.initializer}
+        metadata = {entry.key: entry.value for entry in self._model.metadata_props}
+        self._shapes: Shapes = {name: tuple(shape) for name, shape in json.loads(metadata[_WEIGHTS]).items()}
+        initialisers = self._model.graph.initializer
+        self._held = {tensor.name: tensor for tensor in initialisers if tensor.name in self._shapes}
         self._session = self._open()
 
     def __call__(
@@ -101,10 +118,9 @@ class OnnxEvaluator:
 
     def publish(self, weights: Weights) -> None:
         """Replace the weights, see `NetworkEvaluator`."""
-        expected = {name: tuple(self._initialisers[name].dims) for name in _weight_names(self._initialisers)}
-        _check_weights(expected, weights)
-        for name, values in weights.items():
-            self._initialisers[name].raw_data = np.ascontiguousarray(values, dtype="<f4").tobytes()
+        _check_weights(self._shapes, weights)
+        for name, tensor in self._held.items():
+            tensor.raw_data = np.ascontiguousarray(weights[name], dtype="<f4").tobytes()
         self._session = self._open()
 
     def _open(self) -> onnxruntime.InferenceSession:
@@ -121,12 +137,13 @@ class OnnxEvaluator:
 class TorchEvaluator:
     """PyTorch: half precision on a GPU, single precision on a CPU."""
 
-    def __init__(self, network: PolicyValueNetwork, *, device: str = "cpu") -> None:
+    def __init__(self, network: PolicyValueNetwork, *, device: str = "cpu", dtype: torch.dtype | None = None) -> None:
         """Copy and fold a network; later changes to it need `publish`.
 
         Args:
             network: any mode, any device; left alone.
             device: a torch device.
+            dtype: of weights and activations; None is float16 on a GPU, float32 elsewhere. Outputs are float32.
         """
         import torch
 
@@ -134,68 +151,72 @@ class TorchEvaluator:
 
         self._torch = torch
         self._device = torch.device(device)
-        self._dtype = torch.float16 if self._device.type == "cuda" else torch.float32
+        self._dtype = dtype or (torch.float16 if self._device.type == "cuda" else torch.float32)
         self._network = InferenceNetwork(network).to(self._device, self._dtype)
         self._network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
 
     def __call__(
         self, observations: NDArray[np.float32], legal_actions: NDArray[np.int32]
     ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        """Evaluate, see `Evaluator`."""
+        """Evaluate, see `Evaluator`.
+
+        Raises:
+            FloatingPointError: an activation was too large for the dtype.
+        """
         torch = self._torch
         with torch.inference_mode():
-            planes = torch.from_numpy(observations).to(self._device, self._dtype, memory_format=torch.channels_last)
-            actions = torch.from_numpy(legal_actions).to(self._device)
-            prior_logits, wdl = self._network(planes, actions)
-            return prior_logits.float().cpu().numpy(), wdl.float().cpu().numpy()
+            # To the device as they are: a CPU would convert and reorder more slowly than the wider copy takes.
+            planes, actions = (self._to_device(values) for values in (observations, legal_actions))
+            planes = planes.to(self._dtype, memory_format=torch.channels_last)
+            prior_logits, wdl = (output.cpu().numpy() for output in self._network(planes, actions))
+        if not (np.isfinite(wdl).all() and np.isfinite(prior_logits).all()):
+            raise FloatingPointError(f"the network's outputs are not finite in {self._dtype}")
+        return prior_logits, wdl
 
     def publish(self, weights: Weights) -> None:
         """Replace the weights, see `NetworkEvaluator`."""
-        own = self._network.state_dict()
-        _check_weights({name: tuple(own[name].shape) for name in _weight_names(own)}, weights)
-        tensors = {name: self._torch.from_numpy(np.asarray(values)) for name, values in weights.items()}
-        self._network.load_state_dict(tensors, strict=False)
+        state = self._network.state_dict()
+        own = {name: tensor for name, tensor in state.items() if tensor.is_floating_point()}
+        _check_weights({name: tuple(tensor.shape) for name, tensor in own.items()}, weights)
+        for name, tensor in own.items():
+            tensor.copy_(self._torch.from_numpy(np.asarray(weights[name])))
+
+    def _to_device(self, values: NDArray[Any]) -> torch.Tensor:
+        """Copy an array, on the way to a GPU through pinned memory and without waiting for it."""
+        tensor = self._torch.from_numpy(values)
+        if self._device.type == "cuda":
+            tensor = tensor.pin_memory()
+        return tensor.to(self._device, non_blocking=True)
 
 
 def weights_of(network: PolicyValueNetwork) -> dict[str, NDArray[np.float32]]:
-    """Return copies of a network's inference weights, normalisation folded, by name."""
+    """Return copies of the floating-point tensors of a network, folded for inference, by name."""
     from models.network import InferenceNetwork
 
-    tensors = InferenceNetwork(network).state_dict()
-    return {name: tensors[name].numpy() for name in _weight_names(tensors)}
+    state = InferenceNetwork(network).state_dict()
+    return {name: tensor.numpy() for name, tensor in state.items() if tensor.is_floating_point()}
 
 
 def export_graph(network: PolicyValueNetwork) -> bytes:
     """Export a network for `OnnxEvaluator`; takes seconds, needed once per architecture.
 
+    The graph is compared with the network, with other weights published into it, so that one which lost a weight,
+    or has a batch size built in, does not get away.
+
     Args:
         network: any mode, any device; left alone.
 
     Returns:
-        A serialised ONNX model with free N and M, whose initialisers include all of `weights_of`.
+        A serialised ONNX model with free N and M.
+
+    Raises:
+        ExportError: the graph cannot be run or its outputs differ from the network's.
     """
-    import torch
-
-    from models.network import InferenceNetwork
-
-    batch, moves = torch.export.Dim("batch"), torch.export.Dim("moves")
-    examples = (torch.zeros(2, *network.spec.observation_shape), torch.zeros(2, 3, dtype=torch.int32))
-    with _quiet_exporter():
-        # The exporter's optimiser merges equal initialisers (fresh biases), which publishing needs apart.
-        program = torch.onnx.export(
-            InferenceNetwork(network),
-            examples,
-            input_names=_INPUTS,
-            output_names=_OUTPUTS,
-            dynamic_shapes={"observations": {0: batch}, "legal_actions": {0: batch, 1: moves}},
-            optimize=False,
-            verbose=False,
-        )
-    assert program is not None
-    model = program.model_proto
-    exported = {tensor.name: tuple(tensor.dims) for tensor in model.graph.initializer}
-    _check_weights({name: exported[name] for name in _weight_names(exported)}, weights_of(network))
+    model = _trace(network)
+    shapes = {name: array.shape for name, array in weights_of(network).items()}
+    model.metadata_props.add(key=_WEIGHTS, value=json.dumps(shapes))
     graph: bytes = model.SerializeToString()
+    _check_parity(graph, network)
     return graph
 
 
@@ -229,12 +250,7 @@ def make_evaluator(
     return evaluator
 
 
-def _weight_names(named: Mapping[str, Any]) -> list[str]:
-    """Return the names of weights that evaluation uses: constants and the moves-left head are none."""
-    return [name for name in named if name.endswith((".weight", ".bias")) and _TRAINING_ONLY not in name]
-
-
-def _check_weights(expected: Mapping[str, tuple[int, ...]], weights: Weights) -> None:
+def _check_weights(expected: Shapes, weights: Weights) -> None:
     """Raise ValueError unless names and shapes agree."""
     if expected.keys() != weights.keys():
         names = ", ".join(sorted(expected.keys() ^ weights.keys()))
@@ -243,6 +259,76 @@ def _check_weights(expected: Mapping[str, tuple[int, ...]], weights: Weights) ->
         if weights[name].shape != shape:
             found = weights[name].shape
             raise ValueError(f"weights are of another architecture: {name} is {found}, expected {shape}")
+
+
+def _trace(network: PolicyValueNetwork) -> onnx.ModelProto:
+    """Return the graph of a network."""
+    import torch
+
+    from models.network import InferenceNetwork
+
+    batch, moves = torch.export.Dim("batch"), torch.export.Dim("moves")
+    examples = (torch.zeros(2, *network.spec.observation_shape), torch.zeros(2, 3, dtype=torch.int32))
+    with _quiet_exporter():
+        # The exporter's optimiser merges equal initialisers (fresh biases), which publishing needs apart.
+        program = torch.onnx.export(
+            InferenceNetwork(network),
+            examples,
+            input_names=_INPUTS,
+            output_names=_OUTPUTS,
+            dynamic_shapes={"observations": {0: batch}, "legal_actions": {0: batch, 1: moves}},
+            optimize=False,
+            verbose=False,
+        )
+    assert program is not None
+    return program.model_proto
+
+
+def _check_parity(graph: bytes, network: PolicyValueNetwork) -> None:
+    """Raise ExportError unless a graph says what its network says, with the network's weights and with others."""
+    evaluator = OnnxEvaluator(graph)
+    for one in (network, _disturbed(network)):
+        evaluator.publish(weights_of(one))
+        torch_evaluator = TorchEvaluator(one)
+        for rows, width in PARITY_SHAPES:
+            inputs = _examples(network.spec, rows, width)
+            where = f"network.kind '{network.cfg.kind}', N = {rows}, M = {width}"
+            try:
+                found = evaluator(*inputs)
+            except Exception as error:
+                raise ExportError(f"{where}: its ONNX graph does not run: {error}") from error
+            for name, mine, right in zip(_OUTPUTS, found, torch_evaluator(*inputs)):
+                error_bound = PARITY_TOLERANCE * max(1.0, float(np.abs(right).max()))
+                off = float(np.abs(mine - right).max()) if mine.shape == right.shape else np.inf
+                if not off <= error_bound:
+                    raise ExportError(
+                        f"{where}: its ONNX graph is off by {off:.2g} in {name}, at most {error_bound:.2g}"
+                    )
+
+
+def _disturbed(network: PolicyValueNetwork) -> PolicyValueNetwork:
+    """Return a copy with every floating-point tensor changed a little; a variance, as all vectors, grows."""
+    import torch
+
+    other = copy.deepcopy(network)
+    generator = torch.Generator().manual_seed(0)
+    for tensor in other.state_dict().values():
+        if tensor.is_floating_point():
+            first, second = torch.rand((2, *tensor.shape), generator=generator).to(tensor)
+            tensor.mul_(1 + 0.1 * first).add_(0.01 * (second - 0.5 if tensor.ndim > 1 else second))
+    return other
+
+
+def _examples(spec: GameSpec, rows: int, width: int) -> tuple[NDArray[np.float32], NDArray[np.int32]]:
+    """Return inputs that look like positions: a piece on some squares, and padded legal actions."""
+    rng = np.random.default_rng(rows)
+    grid = spec.observation_shape[1:]
+    observations = (rng.random((rows, *spec.observation_shape)) < 1 / spec.piece_planes).astype(np.float32)
+    observations[:, -1] = (np.arange(grid[0] * grid[1]) < spec.num_squares).reshape(grid)
+    observations *= observations[:, -1:]
+    actions = rng.integers(0, spec.num_actions, (rows, width), dtype=np.int32)
+    actions[:, 1:] = np.where(rng.random((rows, width - 1)) < 0.2, -1, actions[:, 1:])
+    return observations, actions
 
 
 @contextmanager

@@ -19,6 +19,7 @@ FAILED, USAGE, INTERRUPTED = 1, 2, 130
 USAGE_ERRORS = (ConfigError, InvalidFen, InvalidVariant, UnknownPlayer)
 """What a user typed or wrote is wrong; other errors are failures."""
 PLAIN_WIDTH = 120
+PLUGIN_HELP = "A file of your own code, for runs that used one; it runs with your rights. Repeatable."
 P = ParamSpec("P")
 R = TypeVar("R")
 

@@ -15,9 +15,10 @@ from rich.box import SIMPLE_HEAVY
 from rich.table import Table
 
 from envs import Variant, load_variant
-from scripts.command_line import new_app, print_json, stdout_console, with_exit_codes
+from scripts.command_line import PLUGIN_HELP, new_app, print_json, stdout_console, with_exit_codes
 from train.arena import MatchResult, MatchSettings, difference_interval, play_match
 from train.players import Contestant, common_variant, describe, make_player
+from train.plugins import load_plugins
 from train.progress import Reporter
 from train.provenance import provenance
 from train.ratings import Interval, elo_interval
@@ -30,7 +31,7 @@ app = new_app()
 @app.command()
 @with_exit_codes
 def main(
-    player: Annotated[str, typer.Argument(help="random, a run, a checkpoint, or untrained:RUN")],
+    player: Annotated[str, typer.Argument(help="random or another baseline, a run, a checkpoint, or untrained:RUN")],
     against: Annotated[str, typer.Option(help="Opponents, separated by commas.")] = "random",
     games: Annotated[int, typer.Option(help="Games of each match, an even number.")] = 100,
     compare: Annotated[str | None, typer.Option(help="A second player over the same openings.")] = None,
@@ -40,11 +41,13 @@ def main(
     random_plies: Annotated[int, typer.Option(min=0, help="Random plies of each opening.")] = 4,
     max_plies: Annotated[int | None, typer.Option(min=2, help="Ply cap; by default the run's.")] = None,
     seed: Annotated[int, typer.Option(min=0, help="Of openings and players.")] = 0,
+    plugin: Annotated[list[Path] | None, typer.Option(metavar="FILE", help=PLUGIN_HELP)] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Play PLAYER against each opponent; print scores with 95 % intervals, pairs as units."""
     if option and variant is None:
         raise typer.BadParameter("--option switches an option of --variant: name the game too")
+    load_plugins(plugin or [])
     mine = [make_player(name, simulations=simulations) for name in (player, compare) if name]
     opponents = [make_player(name, simulations=simulations) for name in against.split(",")]
     given = load_variant(variant, dict.fromkeys(option or [], True)) if variant else None

@@ -11,8 +11,9 @@ import typer
 
 sys.path[0] = str(Path(__file__).resolve().parents[1])
 
-from scripts.command_line import new_app, print_json, stdout_console, with_exit_codes
+from scripts.command_line import PLUGIN_HELP, new_app, print_json, stdout_console, with_exit_codes
 from train.piece_values import measure_run
+from train.plugins import load_plugins
 from train.progress import Reporter
 
 PER_CENT = 100
@@ -28,12 +29,14 @@ def main(
     out: Annotated[Path | None, typer.Option(help="Folder for files; by default the run's report/.")] = None,
     seed: Annotated[int | None, typer.Option(min=0, help="Of the bootstrap; by default the run's.")] = None,
     resamples: Annotated[int | None, typer.Option(min=100, help="Of the games; by default the config's.")] = None,
+    plugin: Annotated[list[Path] | None, typer.Option(metavar="FILE", help=PLUGIN_HELP)] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Print a table of piece values; write it as JSON and CSV, and as a forest plot (PNG, SVG)."""
     unknown = [name for name in method.split(",") if name not in METHODS]
     if unknown:
         raise typer.BadParameter(f"method {unknown[0]}: known are {', '.join(METHODS)}")
+    load_plugins(plugin or [])
     reporter = Reporter()
     with reporter.task("piece values, per cent", PER_CENT) as update:
         report, run_dir = measure_run(

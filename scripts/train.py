@@ -11,10 +11,10 @@ import typer
 sys.path[0] = str(Path(__file__).resolve().parents[1])
 
 from envs import load_variant
-from scripts.command_line import INTERRUPTED, new_app, stdout_console, with_exit_codes
+from scripts.command_line import INTERRUPTED, PLUGIN_HELP, new_app, stdout_console, with_exit_codes
 from train.config import ConfigError, RunConfig, load_config
 from train.progress import Reporter
-from train.runs import default_run_dir, read_config
+from train.runs import default_run_dir, plugins_of_run, read_config
 
 app = new_app()
 
@@ -26,15 +26,19 @@ def main(
     overrides: Annotated[list[str] | None, typer.Option("--set", metavar="A.B=C", help="Change a key.")] = None,
     run_dir: Annotated[Path | None, typer.Option(help="The run's folder; by default a new one under run_root.")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in --run-dir.")] = False,
+    plugin: Annotated[list[Path] | None, typer.Option(metavar="FILE", help=PLUGIN_HELP)] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the resolved config and stop.")] = False,
 ) -> None:
     """Train an agent: self-play, learning, checkpoints, a match against a baseline, piece values."""
     cfg, folder = _resolve(config, overrides or [], run_dir, resume=resume)
+    if plugin and not resume:
+        raise ConfigError(f"--plugin goes with --resume; a new run's config names its own: --set plugins=[{plugin[0]}]")
     if dry_run:
         load_variant(cfg.variant, cfg.options)
+        plugins_of_run(cfg, folder, resume=resume, given=plugin or [])
         print(cfg.to_yaml(), end="")
     else:
-        _run(cfg, folder, resume=resume)
+        _run(cfg, folder, resume=resume, plugins=plugin or [])
 
 
 def _resolve(
@@ -56,16 +60,18 @@ def _resolve(
     return cfg, run_dir or default_run_dir(cfg)
 
 
-def _run(cfg: RunConfig, folder: Path, *, resume: bool) -> None:
+def _run(cfg: RunConfig, folder: Path, *, resume: bool, plugins: list[Path]) -> None:
     from train.loop import train
 
     reporter = Reporter()
     reporter.say(f"run {folder}: {cfg.variant}, {cfg.iterations} iterations; watch with: tensorboard --logdir {folder}")
     try:
-        summary = train(cfg, folder, resume=resume, reporter=reporter)
+        summary = train(cfg, folder, resume=resume, reporter=reporter, plugins=plugins)
     except KeyboardInterrupt:
+        files = "".join(f" --plugin {file}" for file in (plugins if resume else cfg.plugins))
         reporter.say(
-            f"interrupted; what is committed is kept. Go on with: python scripts/train.py --resume --run-dir {folder}"
+            "interrupted; what is committed is kept. "
+            f"Go on with: python scripts/train.py --resume --run-dir {folder}{files}"
         )
         raise typer.Exit(INTERRUPTED) from None
     match, score = summary.match, summary.match.score

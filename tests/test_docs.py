@@ -91,7 +91,7 @@ def test_an_example_value_on_one_line_reads_back_as_itself(value: object) -> Non
 
 
 @pytest.mark.parametrize(
-    "page", ["README.md", "docs/new_game.md", "docs/reference/schema.md", "docs/reference/games.md"]
+    "page", ["README.md", "docs/new_game.md", "docs/extend.md", "docs/reference/schema.md", "docs/reference/games.md"]
 )
 def test_a_link_in_the_docs_leads_to_a_file(page: str) -> None:
     path = ROOT / page

@@ -18,8 +18,8 @@ from train.config_errors import ConfigError, explain
 
 __all__ = ["ConfigError", "RunConfig", "config_table", "from_document", "load_config"]
 
-LOCATION_KEYS = ("name", "run_root", "ray")
-"""Top-level keys that say where a run lives, not what it computes; the config hash leaves them out."""
+LOCATION_KEYS = ("name", "run_root", "ray", "plugins")
+"""Top-level keys that say where things are, not what is computed; the config hash leaves them out."""
 HASH_DIGITS = 16
 
 
@@ -56,8 +56,8 @@ class RayConfig(Section):
 class SearchConfig(Section):
     """Search in self-play."""
 
-    policy: Literal["gumbel"] = "gumbel"
-    """Search policy."""
+    policy: str = "gumbel"
+    """Search policy: gumbel, puct, or one that a plugin registers."""
     num_simulations: int = Field(default=16, ge=1, le=100_000)
     """Simulations of a full search; its policy trains."""
     fast_simulations: int = Field(default=8, ge=1, le=100_000)
@@ -65,11 +65,23 @@ class SearchConfig(Section):
     full_search_share: float = Field(default=0.25, gt=0, le=1)
     """Share of moves that get a full search."""
     max_considered_actions: int = Field(default=16, ge=1)
-    """Root actions that sequential halving starts from (m)."""
+    """Gumbel: root actions that sequential halving starts from (m)."""
     c_visit: float = Field(default=50.0, ge=0)
-    """Visit offset in the weight of completed Q-values."""
+    """Gumbel: visit offset in the weight of completed Q-values."""
     c_scale: float = Field(default=1.0, gt=0)
-    """Scale of completed Q-values, which lie in [0, 1]."""
+    """Gumbel: scale of completed Q-values, which lie in [0, 1]."""
+    c_puct: float = Field(default=1.25, ge=0)
+    """PUCT: weight of priors against values, which lie in [-1, 1]."""
+    c_puct_base: float = Field(default=19652.0, gt=0)
+    """PUCT: visits over which that weight grows."""
+    fpu_reduction: float = Field(default=0.2, ge=0)
+    """PUCT: how much worse than its node an unvisited move is taken to be."""
+    noise_share: float = Field(default=0.25, ge=0, le=1)
+    """PUCT: share of Dirichlet noise in the root's priors."""
+    noise_total: float = Field(default=10.0, gt=0)
+    """PUCT: sum of the noise's concentrations, spread over the legal moves."""
+    cache_positions: int = Field(default=65_536, ge=0, le=2**24)
+    """Evaluations that a worker remembers at most; games are the same without."""
 
     @model_validator(mode="after")
     def _fast_is_not_slower(self) -> Self:
@@ -90,6 +102,8 @@ class SelfplayConfig(Section):
     """Ply cap; a game that reaches it is cut, not drawn."""
     sampled_plies: int = Field(default=30, ge=0)
     """Plies from the start whose move is drawn from root visits."""
+    temperature: float = Field(default=1.0, gt=0)
+    """Root visits to the power of 1 / this are the odds of that draw."""
     odds_share: float = Field(default=0.2, ge=0, le=1)
     """Share of games that start from random material odds."""
     random_plies: int = Field(default=4, ge=0)
@@ -108,8 +122,10 @@ class SelfplayConfig(Section):
 
 
 class NetworkSection(Section):
-    """Size and parts of the network; `models.network.NetworkConfig` takes the same fields."""
+    """Kind, size and parts of the network; `models.network.NetworkConfig` takes the same fields."""
 
+    kind: str = Field(default="resnet", min_length=1)
+    """Kind of network: `resnet`, or one that a plugin registers."""
     blocks: int = Field(default=5, ge=1, le=100)
     """Residual blocks, two 3x3 convolutions each."""
     channels: int = Field(default=64, ge=4, le=4096)
@@ -122,6 +138,10 @@ class NetworkSection(Section):
     """Channels that the value head pools over the board."""
     value_hidden: int = Field(default=64, ge=1)
     """Width of the value head's hidden layer."""
+    soft_policy: bool = False
+    """Train a second policy head on the policy target to the power 1/4 (auxiliary, as in KataGo)."""
+    future_pieces: bool = False
+    """Train a head on where each piece stands some plies later (auxiliary)."""
 
 
 class LearnerConfig(Section):
@@ -145,6 +165,12 @@ class LearnerConfig(Section):
     """Value target: share of the result, rest root value."""
     moves_left_weight: float = Field(default=0.02, ge=0)
     """Weight of the moves-left loss."""
+    soft_policy_weight: float = Field(default=8.0, ge=0)
+    """Weight of the soft policy's loss; KataGo's, since flat targets give small gradients."""
+    future_pieces_weight: float = Field(default=1.0, ge=0)
+    """Weight of the future board's loss, a mean over squares."""
+    future_plies: int = Field(default=8, ge=1)
+    """How many plies ahead that board is; near the end, the last board."""
 
 
 class ReplayConfig(Section):
@@ -161,8 +187,8 @@ class ReplayConfig(Section):
 class EvaluationConfig(Section):
     """Matches during and after training."""
 
-    opponent: Literal["random"] = "random"
-    """Baseline to play against."""
+    opponent: str = "random"
+    """Baseline to play against: `random`, or one that a plugin registers."""
     games: int = Field(default=100, ge=4, multiple_of=2)
     """Games of a match: pairs of one opening, colours swapped."""
     simulations: int = Field(default=32, ge=1, le=100_000)
@@ -213,6 +239,8 @@ class RunConfig(Section):
     """Self-play and learning rounds."""
     workers: int = Field(default=2, ge=0, le=10_000)
     """Self-play processes; 0 plays in this process."""
+    plugins: list[str] = Field(default_factory=list)
+    """Paths of Python files of your own code (networks, search policies, baselines), which run with your rights."""
     ray: RayConfig = RayConfig()
     search: SearchConfig = SearchConfig()
     selfplay: SelfplayConfig = SelfplayConfig()

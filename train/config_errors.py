@@ -20,6 +20,7 @@ _EXPECTED = {
     "int_type": "an integer",
     "less_than": "less than {lt}",
     "less_than_equal": "at most {le}",
+    "list_type": "a list",
     "literal_error": "{expected}",
     "model_type": "a mapping",
     "multiple_of": "a multiple of {multiple_of}",

@@ -1,6 +1,6 @@
-"""The learner: AdamW on a masked policy loss, a win-draw-loss loss and a small moves-left loss.
+"""The learner: AdamW on a masked policy loss, a win-draw-loss loss, a small moves-left loss and auxiliary losses.
 
-Dims: N rows of a batch, M legal actions of a row.
+Dims: N rows of a batch, M legal actions of a row, T piece types, H x W the grid.
 
 What plays are averaged weights: a running mean of snapshots of the learning weights, one per training phase
 (as in KataGo; Izmailov et al. 2018). A step whose loss or gradient is not finite changes nothing; several
@@ -16,12 +16,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import torch
-from torch import Tensor, nn
-from torch.nn.functional import log_softmax, smooth_l1_loss
+from torch import Tensor
+from torch.nn.functional import cross_entropy, log_softmax, smooth_l1_loss
+from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.utils import clip_grad_norm_
 
 from models.checkpoint import TrainingTensors
-from models.network import MOVES_LEFT_SCALE, PolicyValueNetwork
+from models.layers import MOVES_LEFT_SCALE
+from models.network import NetworkOutput, PolicyValueNetwork
+from train.replay import HOLE
 
 if TYPE_CHECKING:
     from train.config import LearnerConfig
@@ -33,6 +36,10 @@ STATISTICS_BATCHES = 4
 """So many batches re-estimate the normalisation statistics of averaged weights."""
 MASKED_LOGIT = -1e9
 """Stands for minus infinity without making 0 * inf; its exponential is exactly 0."""
+AUXILIARY_HEADS = ("soft_policy", "future_pieces")
+"""Fields of `NetworkConfig` that ask for a head which only trains."""
+SOFT_POLICY_POWER = 0.25
+"""The soft policy is the policy target to this power, as in KataGo (KataGoMethods.md, T = 4)."""
 
 
 class NonFiniteLossError(RuntimeError):
@@ -48,20 +55,54 @@ class Losses:
         policy_entropy: entropy of the policy targets, the least that `policy` can be.
         value: cross-entropy over win, draw and loss, mean over rows.
         moves_left: smooth L1 in units of 100 plies, mean over rows whose end is known (0 if there is none).
+        soft_policy: as `policy`, for the soft policy; None without that head.
+        future_pieces: cross-entropy over what stands on a square, mean over all squares; None without that head.
     """
 
     policy: Tensor
     policy_entropy: Tensor
     value: Tensor
     moves_left: Tensor
+    soft_policy: Tensor | None = None
+    future_pieces: Tensor | None = None
+
+    def total(self, cfg: LearnerConfig) -> Tensor:
+        """Return the weighted sum that training lowers."""
+        loss = self.policy + self.value + cfg.moves_left_weight * self.moves_left
+        if self.soft_policy is not None:
+            loss = loss + cfg.soft_policy_weight * self.soft_policy
+        if self.future_pieces is not None:
+            loss = loss + cfg.future_pieces_weight * self.future_pieces
+        return loss
+
+    def named(self) -> dict[str, Tensor]:
+        """Return what is reported of the losses that there are."""
+        named = {
+            "policy_loss": self.policy,
+            "policy_kl": self.policy - self.policy_entropy,
+            "value_loss": self.value,
+            "moves_left_loss": self.moves_left,
+            "soft_policy_loss": self.soft_policy,
+            "future_pieces_loss": self.future_pieces,
+        }
+        return {name: value for name, value in named.items() if value is not None}
+
+
+def soften(policy_target: Tensor) -> Tensor:
+    """Return policy targets [N, M] to the power `SOFT_POLICY_POWER`, each row summing to 1 again, or all zero."""
+    softer = policy_target**SOFT_POLICY_POWER
+    return softer / softer.sum(dim=1, keepdim=True).clamp(min=torch.finfo(softer.dtype).tiny)
 
 
 def compute_losses(network: PolicyValueNetwork, batch: Batch) -> Losses:
-    """Run a network on a batch; padded entries and illegal actions get no gradient.
+    """Run a network on a batch; padded entries, illegal actions and holes of the board get no gradient.
 
     Args:
         network: in the mode it is in.
         batch: moved to the network's device.
+
+    Raises:
+        ValueError: the network's config asks for an auxiliary head that the network or the batch does not serve.
     """
     device = network.gather_index.device
     legal = torch.from_numpy(batch.legal_actions).to(device)
@@ -69,22 +110,48 @@ def compute_losses(network: PolicyValueNetwork, batch: Batch) -> Losses:
     has_policy = torch.from_numpy(batch.has_policy).to(device)
     wdl_target = torch.from_numpy(batch.wdl_target).to(device)
     plies = torch.from_numpy(batch.moves_left).to(device)
-    logits, wdl_logits, moves_left = network(torch.from_numpy(batch.observations).to(device), legal)
-    log_policy = log_softmax(logits.masked_fill(legal < 0, MASKED_LOGIT), dim=1)
+    output: NetworkOutput = network(torch.from_numpy(batch.observations).to(device), legal)
     policy_rows = has_policy.sum().clamp(min=1)
     known = torch.isfinite(plies)
-    error = smooth_l1_loss(moves_left / MOVES_LEFT_SCALE, torch.nan_to_num(plies) / MOVES_LEFT_SCALE, reduction="none")
+    left, known_left = output.moves_left / MOVES_LEFT_SCALE, torch.nan_to_num(plies) / MOVES_LEFT_SCALE
+    error = smooth_l1_loss(left, known_left, reduction="none")
+
+    def policy_loss(logits: Tensor, target: Tensor) -> Tensor:
+        log_policy = log_softmax(logits.masked_fill(legal < 0, MASKED_LOGIT), dim=1)
+        return -((target * log_policy).sum(dim=1) * has_policy).sum() / policy_rows
+
+    soft = _head(network, "soft_policy", output.soft_policy_logits)
     return Losses(
-        policy=-((target * log_policy).sum(dim=1) * has_policy).sum() / policy_rows,
+        policy=policy_loss(output.policy_logits, target),
         policy_entropy=-(torch.xlogy(target, target).sum(dim=1) * has_policy).sum() / policy_rows,
-        value=-(wdl_target * log_softmax(wdl_logits, dim=1)).sum(dim=1).mean(),
+        value=-(wdl_target * log_softmax(output.wdl_logits, dim=1)).sum(dim=1).mean(),
         moves_left=(error * known).sum() / known.sum().clamp(min=1),
+        soft_policy=None if soft is None else policy_loss(soft, soften(target)),
+        future_pieces=_future_loss(_head(network, "future_pieces", output.future_logits), batch),
     )
+
+
+def _head(network: PolicyValueNetwork, name: str, logits: Tensor | None) -> Tensor | None:
+    """Return an auxiliary head's logits where the config asks for them, else None."""
+    if not getattr(network.cfg, name):
+        return None
+    if logits is None:
+        raise ValueError(f"network.{name} is set, but networks of the kind '{network.cfg.kind}' have no such head")
+    return logits
+
+
+def _future_loss(logits: Tensor | None, batch: Batch) -> Tensor | None:
+    """Return the loss of piece maps [N, 2T + 1, H, W], None without them."""
+    if logits is None:
+        return None
+    if batch.future_pieces is None:
+        raise ValueError("network.future_pieces is set, but the batch holds no future boards")
+    return cross_entropy(logits, torch.from_numpy(batch.future_pieces).to(logits.device), ignore_index=HOLE)
 
 
 def estimate_statistics(network: PolicyValueNetwork, batches: Iterable[Batch]) -> None:
     """Set a network's normalisation statistics to what its own weights see; leaves it in evaluation mode."""
-    norms = [module for module in network.modules() if isinstance(module, nn.BatchNorm2d)]
+    norms = [module for module in network.modules() if isinstance(module, _BatchNorm)]
     momenta = [norm.momentum for norm in norms]
     for norm in norms:
         norm.reset_running_stats()
@@ -130,6 +197,12 @@ class Learner:
         groups: list[dict[str, Any]] = [{"params": decayed}, {"params": others, "weight_decay": 0.0}]
         self._optimizer = torch.optim.AdamW(groups, lr=cfg.learning_rate, weight_decay=cfg.weight_decay, fused=True)
 
+    @property
+    def metric_names(self) -> tuple[str, ...]:
+        """The names of the losses and the norm that `step` returns."""
+        heads = [f"{name}_loss" for name in AUXILIARY_HEADS if getattr(self.network.cfg, name)]
+        return ("loss", "policy_loss", "policy_kl", "value_loss", "moves_left_loss", *heads, "gradient_norm")
+
     def step(self, batch: Batch) -> dict[str, float]:
         """Take one training step.
 
@@ -137,10 +210,12 @@ class Learner:
             batch: rows to train on.
 
         Returns:
-            Metrics: `loss` and its parts, `policy_kl` (policy loss less the entropy of its targets),
-            `gradient_norm` before clipping, `learning_rate`, `skipped` (1 if the step changed nothing).
+            Metrics: `loss` and its parts (those of auxiliary heads where the network has them), `policy_kl`
+            (policy loss less the entropy of its targets), `gradient_norm` before clipping, `learning_rate`,
+            `skipped` (1 if the step changed nothing).
 
         Raises:
+            ValueError: see `compute_losses`.
             NonFiniteLossError: several steps in a row were not finite; the message names the cause.
         """
         rate = self._cfg.learning_rate * min(1.0, (self.steps + 1) / max(1, self._cfg.warmup_steps))
@@ -150,10 +225,10 @@ class Learner:
         self.network.train()
         self._optimizer.zero_grad(set_to_none=True)
         losses = compute_losses(self.network, batch)
-        loss = losses.policy + losses.value + self._cfg.moves_left_weight * losses.moves_left
+        loss = losses.total(self._cfg)
         loss.backward()  # type: ignore[no-untyped-call]
         norm = clip_grad_norm_(self.network.parameters(), self._cfg.clip_norm)
-        metrics = _as_floats(losses, loss, norm)
+        metrics = _as_floats({"loss": loss, **losses.named(), "gradient_norm": norm})
         is_finite = bool(torch.isfinite(loss) and torch.isfinite(norm))
         if is_finite:
             self._optimizer.step()
@@ -242,16 +317,7 @@ class Learner:
         )
 
 
-def _as_floats(losses: Losses, loss: Tensor, norm: Tensor) -> dict[str, float]:
-    """Fetch a step's numbers from the device at once."""
-    names = ("loss", "policy_loss", "policy_kl", "value_loss", "moves_left_loss", "gradient_norm")
-    values = (
-        loss,
-        losses.policy,
-        losses.policy - losses.policy_entropy,
-        losses.value,
-        losses.moves_left,
-        norm,
-    )
-    fetched: list[float] = torch.stack([value.detach() for value in values]).tolist()
-    return dict(zip(names, fetched))
+def _as_floats(named: Mapping[str, Tensor]) -> dict[str, float]:
+    """Fetch scalars from the device at once."""
+    fetched: list[float] = torch.stack([value.detach() for value in named.values()]).tolist()
+    return dict(zip(named, fetched))

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -36,9 +37,10 @@ from train.learner import Learner
 from train.metrics import MetricsWriter
 from train.piece_values import InsufficientData, Report, measure_run
 from train.players import make_player
+from train.plugins import RECORD, Plugin
 from train.progress import Reporter
 from train.replay import ReplayBuffer
-from train.runs import RunFolder
+from train.runs import RunFolder, plugins_of_run
 from train.search import SearchPlayer, SearchSettings
 from train.selfplay import SelfPlayStats
 from train.shards import GameRecord, ShardInfo, store_games
@@ -74,7 +76,9 @@ class Counters:
     quarantined: int = 0
 
 
-def train(cfg: RunConfig, run_dir: Path, *, resume: bool, reporter: Reporter) -> RunSummary:
+def train(
+    cfg: RunConfig, run_dir: Path, *, resume: bool, reporter: Reporter, plugins: Sequence[str | Path] = ()
+) -> RunSummary:
     """Run a config to its end.
 
     Args:
@@ -82,18 +86,21 @@ def train(cfg: RunConfig, run_dir: Path, *, resume: bool, reporter: Reporter) ->
         run_dir: Its folder.
         resume: Go on from the newest valid checkpoint.
         reporter: Says what is being done.
+        plugins: Files of the user's own code with which to resume; a new run loads those that its config names.
 
     Returns:
         The last match and the piece values.
 
     Raises:
-        ConfigError: The folder holds a run already (without `resume`), or another trainer is at work there.
+        ConfigError: The folder holds a run already (without `resume`), or another trainer is at work there, or
+            a plugin cannot be loaded, or a name is known to none.
         CheckpointMismatch: The checkpoints are of another game or network.
     """
     load_variant(cfg.variant, cfg.options)  # nothing is made on disk for a game that cannot be honoured
+    loaded = plugins_of_run(cfg, run_dir, resume=resume, given=plugins)
     folder = RunFolder(run_dir)
     try:
-        trainer = Trainer(cfg, folder, resume=resume, reporter=reporter)
+        trainer = Trainer(cfg, folder, resume=resume, reporter=reporter, plugins=loaded)
         try:
             while trainer.iteration < cfg.iterations:
                 trainer.iterate()
@@ -107,15 +114,20 @@ def train(cfg: RunConfig, run_dir: Path, *, resume: bool, reporter: Reporter) ->
 class Trainer:
     """One run: its games, its network, its window of positions and its counts."""
 
-    def __init__(self, cfg: RunConfig, folder: RunFolder, *, resume: bool, reporter: Reporter) -> None:
+    def __init__(
+        self, cfg: RunConfig, folder: RunFolder, *, resume: bool, reporter: Reporter, plugins: Sequence[Plugin] = ()
+    ) -> None:
         """Set up a new run, or take up an old one."""
-        self.cfg, self.folder, self.reporter = cfg, folder, reporter
+        self.cfg, self.folder, self.reporter, self.plugins = cfg, folder, reporter, plugins
         self.variant = load_variant(cfg.variant, cfg.options)
         self.game = engine_for(self.variant)
         seed = int(np.random.SeedSequence([cfg.seed, NETWORK_STREAM]).generate_state(1)[0])
         network = untrained_network(GameSpec.of(self.game), NetworkConfig(**cfg.network.model_dump()), seed=seed)
         self.learner = Learner(network, cfg.learner)
-        self.replay = ReplayBuffer(self.game, cfg.replay, outcome_weight=cfg.learner.outcome_weight)
+        future_plies = cfg.learner.future_plies if cfg.network.future_pieces else None
+        self.replay = ReplayBuffer(
+            self.game, cfg.replay, outcome_weight=cfg.learner.outcome_weight, future_plies=future_plies
+        )
         self.rng = np.random.default_rng([cfg.seed, SAMPLE_STREAM])
         self.counters = Counters()
         self.shards: list[ShardInfo] = []
@@ -128,7 +140,7 @@ class Trainer:
         )
         draw_openings(self.variant, cfg.evaluation.games // 2, plies=cfg.evaluation.random_plies, seed=cfg.seed)
         if not resume:
-            folder.begin(cfg, self.variant)
+            folder.begin(cfg, self.variant, plugins)
         checkpoint = load_latest(folder.path) if resume else None
         if checkpoint is None:
             self._save()
@@ -141,7 +153,8 @@ class Trainer:
         self.graph = export_graph(self.learner.playing_network)
         where = "this process" if cfg.workers == 0 else f"{cfg.workers} Ray workers"
         self.reporter.say(f"starting self-play in {where} ...")
-        self.workers = start_workers(cfg, WorkerTask.of(cfg, self.variant, life=self.iteration, graph=self.graph))
+        task = WorkerTask.of(cfg, self.variant, life=self.iteration, graph=self.graph, plugins=plugins)
+        self.workers = start_workers(cfg, task)
 
     def iterate(self) -> None:
         """Make games, learn from them, and commit both."""
@@ -217,10 +230,9 @@ class Trainer:
             if steps:
                 self.learner.snapshot()
         clock.steps = steps
-        names = ("loss", "policy_loss", "policy_kl", "value_loss", "moves_left_loss", "gradient_norm")
         taken = sums["taken"]
         return {
-            **{f"train/{name}": sums[name] / taken if taken else None for name in names},
+            **{f"train/{name}": sums[name] / taken if taken else None for name in self.learner.metric_names},
             "train/learning_rate": rate,
             "train/steps": self.learner.steps,
             "train/epochs": steps * cfg.batch_size / new_rows if new_rows else None,
@@ -231,13 +243,12 @@ class Trainer:
     def _match(self) -> MatchResult:
         """Play the configured opponent with the weights that play."""
         cfg = self.cfg.evaluation
-        search = self.cfg.search
         evaluator = make_evaluator(self.learner.playing_network, threads=os.cpu_count() or 1, graph=self.graph)
         player = SearchPlayer(
             evaluator,
             num_simulations=cfg.simulations,
             name=f"{self.folder.path.name}:{self.iteration}",
-            settings=SearchSettings(search.max_considered_actions, search.c_visit, search.c_scale),
+            settings=SearchSettings.of(self.cfg.search),
         )
         opponent = make_player(cfg.opponent, simulations=cfg.simulations).player
         with self.reporter.task(f"match against {cfg.opponent}", cfg.games) as update:
@@ -264,6 +275,7 @@ class Trainer:
         state: dict[str, Any] = {
             **identity(self.variant, self.learner.network),
             "config": self.cfg.to_document(),
+            RECORD: [plugin.record() for plugin in self.plugins],
             "iteration": self.iteration,
             "counters": asdict(self.counters),
             "learner": self.learner.counters(),

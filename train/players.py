@@ -1,21 +1,22 @@
 """Players by the name that a command line or config gives them.
 
-`random`; the folder of a run (its newest checkpoint) or of one checkpoint; `untrained:RUN`, the same run
-before it learned anything (its checkpoint 0).
+`random` or another baseline; the folder of a run (its newest checkpoint) or of one checkpoint; `untrained:RUN`, the
+same run before it learned anything (its checkpoint 0).
 """
 
-from collections.abc import Callable
+from collections.abc import Collection
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
+from typing import Any
 
 from envs import Variant
 from train.arena import Player
-from train.baselines import RandomPlayer
+from train.baselines import BASELINES
 from train.config import RunConfig, from_document
+from train.plugins import PLAYER_KEYS, RECORD, check_names
 from train.search import SearchPlayer, SearchSettings
 
-BASELINES: dict[str, Callable[[], Player]] = {"random": RandomPlayer}
 UNTRAINED = "untrained:"
 CONFIG = "config"
 """Key of a checkpoint's state that holds the resolved config."""
@@ -92,6 +93,19 @@ def describe(variant: Variant) -> str:
     return "+".join([variant.name, *(option for option, is_on in variant.options.items() if is_on)])
 
 
+def check_plugins(state: dict[str, Any], keys: Collection[str] = PLAYER_KEYS) -> None:
+    """Refuse a checkpoint's state that needs a plugin which its user has not loaded.
+
+    Args:
+        state: of the checkpoint.
+        keys: the config's names that are needed.
+
+    Raises:
+        ConfigError: names each plugin that is missing.
+    """
+    check_names(from_document(state[CONFIG], "checkpoint: config"), keys=keys, recorded=state.get(RECORD, ()))
+
+
 def _first_checkpoint(run_dir: Path) -> Path:
     from models.checkpoint import checkpoint_paths
 
@@ -106,12 +120,11 @@ def _load(folder: Path, name: str, simulations: int) -> Contestant:
     from models.evaluator import make_evaluator
 
     try:
-        network, variant, state = load_player(folder)
+        network, variant, state = load_player(folder, check=check_plugins)
     except FileNotFoundError as error:
         raise UnknownPlayer(str(error)) from None
     config = from_document(state[CONFIG], f"{folder}: config")
-    knobs = config.search
-    settings = SearchSettings(knobs.max_considered_actions, knobs.c_visit, knobs.c_scale)
+    settings = SearchSettings.of(config.search)
     player = SearchPlayer(
         make_evaluator(network), num_simulations=simulations, name=f"{name}@{simulations}", settings=settings
     )

@@ -1,6 +1,6 @@
 """The replay window: rows of stored games in memory, and training batches drawn from them.
 
-Dims: N rows of a batch, M legal actions of a row (padded with -1), C x H x W observation.
+Dims: N rows of a batch, M legal actions of a row (padded with -1), C x H x W observation, S squares, T piece types.
 
 Rows stay packed; observations and legal actions are made when a row is drawn. The window grows as in KataGo
 (Wu 2019, appendix C): c(1 + b((n/c)^a - 1)/a) rows out of the n that were ever added.
@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import envs
+from envs import layout
 from models.storage import CorruptFile
 from train.shards import POLICY_SUM_TOLERANCE, GameRecord, ShardInfo, read_shard
 
@@ -29,6 +30,8 @@ POLICY_SHARE = 0.75
 """Share of a batch that is drawn from rows with a policy; the rest trains the value alone."""
 UNKNOWN = -1
 """Result of a row whose game was cut."""
+HOLE = -1
+"""What a piece map holds where the grid has no square."""
 
 Rng = np.random.Generator
 
@@ -44,6 +47,8 @@ class Batch:
         has_policy: bool [N].
         wdl_target: float32 [N, 3], probabilities of win, draw and loss.
         moves_left: float32 [N], plies to the end of the game; nan where the game was cut.
+        future_pieces: int64 [N, H, W], see `piece_maps`; the board some plies later, or at the end of the game where
+            that comes first. None where the window keeps no future boards.
     """
 
     observations: NDArray[np.float32]
@@ -52,6 +57,7 @@ class Batch:
     has_policy: NDArray[np.bool_]
     wdl_target: NDArray[np.float32]
     moves_left: NDArray[np.float32]
+    future_pieces: NDArray[np.int64] | None = None
 
 
 def window_rows(total: int, cfg: ReplayConfig) -> int:
@@ -79,24 +85,50 @@ def value_as_wdl(values: NDArray[np.float32]) -> NDArray[np.float32]:
     return np.stack((p * p, 2 * p * (1 - p), (1 - p) * (1 - p)), axis=1).astype(np.float32)
 
 
+def piece_maps(game: CompiledGame, boards: NDArray[np.uint8], sides: NDArray[np.uint8]) -> NDArray[np.int64]:
+    """Say which piece stands on each cell of the grid, seen by one side.
+
+    Args:
+        game: the game.
+        boards: uint8 [N, S], piece codes.
+        sides: uint8 [N], whose view it is: 0 White, 1 Black.
+
+    Returns:
+        int64 [N, H, W]: 0 empty, 1 + t own piece of type t, 1 + T + t enemy piece of type t, `HOLE` off the board.
+    """
+    num_types, (_, height, width) = len(game.variant.piece_types), game.observation_shape
+    numbers, owners = boards % layout.BLACK_CODE, boards // layout.BLACK_CODE  # numbers: 0 empty, 1 + t
+    is_enemy = (boards > 0) & (owners != sides[:, None])
+    first_cell = int(game.tables[layout.T_CELL])
+    cells = game.tables[first_cell : first_cell + 2 * boards.shape[1]].reshape(2, -1).astype(np.int64)
+    maps = np.full((len(boards), height * width), HOLE, dtype=np.int64)
+    np.put_along_axis(maps, cells[sides], numbers + num_types * is_enemy, axis=1)
+    return maps.reshape(-1, height, width)
+
+
 class ReplayBuffer:
     """The newest rows of all games; adding reads shards, sampling consumes the rng given."""
 
-    def __init__(self, game: CompiledGame, cfg: ReplayConfig, *, outcome_weight: float = 0.5) -> None:
+    def __init__(
+        self, game: CompiledGame, cfg: ReplayConfig, *, outcome_weight: float = 0.5, future_plies: int | None = None
+    ) -> None:
         """Make an empty window.
 
         Args:
             game: whose games will be added.
             cfg: growth of the window.
             outcome_weight: share of the game's result in the value target; the rest is the root value.
+            future_plies: how many plies after each row's position its future board is; None keeps none.
         """
         self._game, self._cfg, self._outcome_weight = game, cfg, outcome_weight
+        self._future_plies = future_plies
         self.total_rows = 0
         """Rows ever added, those that left the window included."""
         self._states = _Column(np.uint64, (game.state_words,))
         self._results = _Column(np.int8)
         self._root_values = _Column(np.float32)
         self._moves_left = _Column(np.float32)
+        self._futures = _Column(np.uint8, (game.variant.num_squares,))
         self._policy_counts = _Column(np.int32)
         self._policy_ends = _Column(np.int64)
         self._policy_actions = _Column(np.int32)
@@ -179,6 +211,7 @@ class ReplayBuffer:
             has_policy=self._policy_counts.view[rows] > 0,
             wdl_target=self._wdl_targets(rows),
             moves_left=self._moves_left.view[rows],
+            future_pieces=self._future_maps(rows, states),
         )
 
     def _append(self, record: GameRecord) -> None:
@@ -194,6 +227,10 @@ class ReplayBuffer:
         self._root_values.append(record.root_values[first:])
         self._moves_left.append(np.full_like(left, np.nan) if np.isnan(record.white_score) else left)
         self._append_policies(record)
+        if self._future_plies is not None:
+            played, _ = envs.replay_actions(self._game, record.start_fen, record.actions)
+            later = np.minimum(np.arange(first, plies) + self._future_plies, plies)
+            self._futures.append(envs.boards(self._game, played)[later])
 
     def _append_policies(self, record: GameRecord) -> None:
         first = record.opening_plies
@@ -213,6 +250,8 @@ class ReplayBuffer:
             column.drop(entries)
         for column in (self._states, self._results, self._root_values, self._moves_left, self._policy_counts):
             column.drop(rows)
+        if self._future_plies is not None:
+            self._futures.drop(rows)
         self._policy_ends.drop(rows)
         self._policy_ends.view[:] -= entries
 
@@ -243,6 +282,12 @@ class ReplayBuffer:
         weight = np.where(results == UNKNOWN, 0, self._outcome_weight).astype(np.float32)[:, None]
         mixed: NDArray[np.float32] = weight * np.eye(3, dtype=np.float32)[results] + (1 - weight) * expected
         return mixed
+
+    def _future_maps(self, rows: NDArray[np.int64], states: NDArray[np.uint64]) -> NDArray[np.int64] | None:
+        """Return the future boards of rows [N], each seen by the side to move in the row's own position."""
+        if self._future_plies is None:
+            return None
+        return piece_maps(self._game, self._futures.view[rows], envs.to_play(self._game, states))
 
 
 class _Column:

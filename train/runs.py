@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Iterable
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from filelock import FileLock, Timeout
 from envs import Variant
 from models.storage import write_atomically
 from train.config import ConfigError, RunConfig, load_config
+from train.plugins import RECORD, Plugin, check_names, load_plugins
 from train.provenance import provenance
 
 CONFIG_FILE, MANIFEST_FILE, LOCK_FILE = "config.yaml", "manifest.json", ".lock"
@@ -49,8 +51,13 @@ class RunFolder:
         """Let the folder go."""
         self._held.close()
 
-    def begin(self, cfg: RunConfig, variant: Variant) -> None:
+    def begin(self, cfg: RunConfig, variant: Variant, plugins: Iterable[Plugin] = ()) -> None:
         """Write the config and the manifest of a new run.
+
+        Args:
+            cfg: The config.
+            variant: The game.
+            plugins: The plugins that it loaded.
 
         Raises:
             ConfigError: There is a run here already.
@@ -63,6 +70,7 @@ class RunFolder:
             "format": FORMAT,
             "started": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
             **provenance(variant, config_hash=cfg.config_hash(), seeds={"run": cfg.seed}),
+            RECORD: [plugin.record() for plugin in plugins],
         }
         write_atomically(self.path / MANIFEST_FILE, json.dumps(manifest, indent=1).encode())
         write_atomically(self.path / CONFIG_FILE, cfg.to_yaml().encode())
@@ -81,6 +89,34 @@ def default_run_dir(cfg: RunConfig) -> Path:
     """Return the folder of a new run: its name, or the game and the time."""
     name = cfg.name or f"{Path(cfg.variant).stem}-{time.strftime('%Y%m%d-%H%M%S')}"
     return Path(cfg.run_root) / name
+
+
+def plugins_of_run(
+    cfg: RunConfig, run_dir: Path, *, resume: bool, given: Iterable[str | Path] = ()
+) -> tuple[Plugin, ...]:
+    """Load a run's plugins and check every name that needs them; nothing is written.
+
+    Args:
+        cfg: The run's config.
+        run_dir: The run's folder, which says what it began with, but is never asked for code.
+        resume: Go on with a run: load what is given. A new run loads what its config names.
+        given: Files that the user of a resumed run names.
+
+    Raises:
+        ConfigError: A plugin cannot be loaded, or the config has a name that none of them registers.
+    """
+    plugins = load_plugins(given if resume else cfg.plugins)
+    check_names(cfg, recorded=_recorded_plugins(run_dir) if resume else ())
+    return plugins
+
+
+def _recorded_plugins(run_dir: Path) -> list[dict[str, Any]]:
+    """Return `Plugin.record` of each plugin that a run began with."""
+    path = run_dir / MANIFEST_FILE
+    try:
+        return list(json.loads(path.read_bytes()).get(RECORD, ())) if path.is_file() else []
+    except ValueError as error:
+        raise ConfigError(f"{path}: no JSON ({error})") from None
 
 
 def read_config(run_dir: Path) -> RunConfig:

@@ -1,43 +1,46 @@
-"""Gumbel AlphaZero search over many games in lockstep.
+"""Search over many games in lockstep: Gumbel AlphaZero, PUCT, or a policy of one's own.
 
 Every lane searches its own position with its own budget; each round of `advance` selects one leaf in every lane,
-evaluates the leaves as one batch and backs them up. The tree itself is in `search_kernels.py`.
-Source: Danihelka et al. 2022, "Policy improvement by planning with Gumbel".
+evaluates the leaves as one batch and backs them up. The trees and the built-in policies are in `search_kernels.py`,
+where their sources are named; the seam for other policies is in `search_policies.py`.
 
 Dims: B lanes, M legal moves, W words of a state row. Values belong to the player to move and lie in [-1, 1].
 """
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from envs import CompiledGame, VectorEnv, observe
-from envs.rows import board_of, thread_scratch
+from envs import CompiledGame, VectorEnv
+from envs.rows import thread_scratch
 from models.evaluator import Evaluator
-from train import search_kernels
+from train import search_kernels as kernels
+from train.search_arrays import make_cache, make_knobs, make_tree, with_longer_histories, with_more_edges
+from train.search_policies import (
+    GUMBEL,
+    PUCT,
+    SEARCH_POLICIES,
+    Node,
+    SearchPolicy,
+    SearchSettings,
+    checked_move,
+    checked_policy,
+    halving_visits,
+    own_policy,
+    policy_names,
+    register_search_policy,
+)
 
-EDGES_PER_NODE = 48
-"""First guess of legal moves a node; the pool grows when a game needs more."""
+__all__ = [
+    "SEARCH_POLICIES", "Node", "Search", "SearchPlayer", "SearchPolicy", "SearchResult", "SearchSettings",
+    "halving_visits", "policy_names", "register_search_policy",
+]  # fmt: skip
 
-
-@dataclass(frozen=True)
-class SearchSettings:
-    """The knobs of the search.
-
-    Attributes:
-        max_considered_actions: Root actions that sequential halving starts from (m in the paper).
-        c_visit: Visits added to the most visited edge's in the weight of completed Q-values.
-        c_scale: Scale of that weight; Q-values are mapped to [0, 1].
-    """
-
-    max_considered_actions: int = 16
-    c_visit: float = 50.0
-    c_scale: float = 1.0
+EDGES_PER_NODE = 96
+"""First guess of legal moves a node; the pool grows when a game needs more, and takes no memory before it is used."""
 
 
 @dataclass(frozen=True)
@@ -45,12 +48,13 @@ class SearchResult:
     """What a finished search says of its root.
 
     Attributes:
-        action: The chosen action: most visits, ties by the Gumbel score.
+        action: The chosen action: most visits, ties by the Gumbel score (by the prior with PUCT).
         legal_actions: int32 [M].
         visit_counts: int32 [M].
-        policy: float32 [M], the improved policy, free of noise: the training target.
+        policy: float32 [M], the training target: the improved policy free of noise (the visits' shares with PUCT).
         prior: float32 [M], the network's own policy.
-        value: Expected result of the player to move: the mean of the network's own and of every simulation's.
+        value: Expected result of the player to move: what the improved policy is worth with Gumbel, else the mean of
+            the network's own value and of every simulation's.
         raw_value: What the network alone said.
     """
 
@@ -61,24 +65,6 @@ class SearchResult:
     prior: npt.NDArray[np.float32]
     value: float
     raw_value: float
-
-
-def halving_visits(num_considered: int, num_simulations: int) -> list[int]:
-    """List, for each simulation, how many visits the root edge that it takes must have had so far.
-
-    Sequential halving: `num_considered` edges are visited equally, then the better half of them, down to two.
-    """
-    if num_considered <= 1:
-        return list(range(num_simulations))
-    phases = math.ceil(math.log2(num_considered))
-    visits = [0] * num_considered
-    wanted: list[int] = []
-    while len(wanted) < num_simulations:
-        for _ in range(max(1, num_simulations // (phases * num_considered))):
-            wanted += visits[:num_considered]
-            visits[:num_considered] = [count + 1 for count in visits[:num_considered]]
-        num_considered = max(2, num_considered // 2)
-    return wanted[:num_simulations]
 
 
 class Search:
@@ -94,20 +80,26 @@ class Search:
             num_lanes: B.
             max_simulations: The largest budget that `begin` will be given.
             settings: The knobs.
+
+        Raises:
+            ValueError: No policy has the name that the settings give.
         """
         self.game = game
         self.settings = settings or SearchSettings()
         self.num_lanes = num_lanes
         self.max_simulations = max_simulations
+        self._policy = own_policy(self.settings)
         self._num_nodes = max_simulations + 1
-        self._bounds = np.zeros(num_lanes, np.int64)
         self._plans: dict[tuple[int, int], int] = {}
         self._schedule = np.zeros(0, np.int32)
-        self._weights = (np.float32(self.settings.c_visit), np.float32(self.settings.c_scale))
-        self._rows = np.zeros((num_lanes, game.state_words), np.uint64)
-        self._history_length = 0
-        self._tree = self._make_tree(self._num_nodes * EDGES_PER_NODE)
-        self._room = np.zeros(1, np.float32)
+        self._knobs = make_knobs(self.settings)
+        self._most_by_code = np.append(game.most_by_code.reshape(-1), len(game.variant.castlings))
+        self._tree = make_tree(game, num_lanes, self._num_nodes, self._num_nodes * EDGES_PER_NODE)
+        self._cache = make_cache(self.settings.cache_positions)
+        rows = np.zeros(num_lanes * game.state_words, np.uint64)
+        self._leaf_rows = rows, rows.view(np.uint8)
+        self._actions = np.zeros(0, np.int32)
+        self._widest = 0
         self._observations = np.zeros((num_lanes, *game.observation_shape), np.float32)
 
     def begin(
@@ -126,19 +118,24 @@ class Search:
             row: uint64 [W], a position that is not over.
             history: uint64 [L], the game's keys since its last irreversible move (`VectorEnv.histories`).
             budget: Simulations, at most `max_simulations`.
-            rng: Draws the root's Gumbel noise, one number a legal move; None for no noise.
+            rng: Draws the root's noise, once, in the order of the legal moves; None for no noise.
         """
         if not 0 <= budget <= self.max_simulations:
             raise ValueError(f"budget: expected 0 to {self.max_simulations}, got {budget}")
-        self._bounds[lane] = self.game.legal_bound(board_of(self.game, row))
-        self._make_room()
-        self._lengthen_histories(len(history))
-        count = int(search_kernels.plant(self.game.tables, self._tree, lane, row, history, budget, thread_scratch()))
+        self._tree = with_longer_histories(self._tree, len(history))
+        share = np.float32(0.0 if rng is None else self.settings.noise_share)
+        count = -1
+        while count < 0:
+            count = kernels.begin_lane(
+                self.game.tables, self._most_by_code, self._tree, lane, row, history, budget, share, thread_scratch()
+            )
+            if count < 0:
+                self._tree = with_more_edges(self._tree, -count)
+        self._widest = max(self._widest, int(self._tree[kernels.BOUNDS][lane]))
         considered = min(self.settings.max_considered_actions, count, budget)
-        self._tree[search_kernels.PLANS][lane] = self._plan(considered, budget)
+        self._tree[kernels.PLANS][lane] = self._plan(considered, budget)
         edge0 = lane * self._num_edges
-        noise = np.float32(0.0) if rng is None else rng.gumbel(size=count).astype(np.float32)
-        self._tree[search_kernels.EDGE_GUMBEL][edge0 : edge0 + count] = noise
+        self._tree[kernels.EDGE_NOISE][edge0 : edge0 + count] = 0.0 if rng is None else self._noise(count, rng)
 
     def advance(self, lanes: npt.NDArray[np.intp], evaluator: Evaluator) -> npt.NDArray[np.bool_]:
         """Run one round: a batch of at most one evaluation a lane.
@@ -150,70 +147,59 @@ class Search:
         Returns:
             bool [n], whether the lane's budget is used up.
         """
-        self._make_room()
-        bound = int(self._bounds[lanes].max(initial=1))
-        if len(self._room) < bound:
-            self._room = np.zeros(bound, np.float32)
         chosen = np.ascontiguousarray(lanes, np.int64)
-        rows = self._rows[: len(lanes)]
-        actions = np.empty(len(lanes) * bound, np.int32)
-        count, widest = search_kernels.select_leaves(
-            self.game.tables,
-            self.game.zobrist,
-            self._tree,
-            chosen,
-            self._schedule,
-            self._weights,
-            self._room,
-            thread_scratch(),
-            rows.reshape(-1),
-            actions,
-        )
+        count, widest = self._next_batch(chosen)
+        while count == kernels.NO_ROOM:
+            self._tree = with_more_edges(self._tree, 2 * self._num_edges)
+            count, widest = self._next_batch(chosen)
         if count:
-            observations = observe(self.game, rows[:count], self._observations[:count])
-            logits, wdl = evaluator(observations, actions[: count * widest].reshape(count, widest))
-            values = np.ascontiguousarray(wdl[:, 0] - wdl[:, 2], np.float32)
-            search_kernels.receive(
-                self.game.tables, self._tree, chosen, np.ascontiguousarray(logits, np.float32), values
-            )
-        spent: npt.NDArray[np.bool_] = (
-            self._tree[search_kernels.SIMULATIONS][chosen] >= self._tree[search_kernels.BUDGETS][chosen]
-        )
+            actions = self._actions[: count * widest].reshape(count, widest)
+            logits, wdl = evaluator(self._observations[:count], actions)
+            logits, wdl = np.ascontiguousarray(logits, np.float32), np.ascontiguousarray(wdl, np.float32)
+            kernels.receive(self.game.tables, self._tree, self._cache, chosen, logits, wdl)
+        spent = np.empty(len(chosen), np.bool_)
+        kernels.list_spent(self._tree, chosen, spent)
         return spent
 
     def result(self, lane: int) -> SearchResult:
         """Return what the finished search of a lane says."""
         node, edge0 = lane * self._num_nodes, lane * self._num_edges
-        count = int(self._tree[search_kernels.NUM_EDGES][node])
-        policy = np.empty(count, np.float32)
-        best, value = search_kernels.conclude(self._tree, lane, self._weights, policy)
-        moves = self._tree[search_kernels.EDGE_MOVE][edge0 : edge0 + count]
-        legal = ((moves >> np.uint64(16)) & np.uint64(0xFFFF)).astype(np.int32)
-        visits = self._tree[search_kernels.EDGE_VISITS][edge0 : edge0 + count].copy()
-        prior = self._tree[search_kernels.EDGE_PRIOR][edge0 : edge0 + count].copy()
+        count = int(self._tree[kernels.NUM_EDGES][node])
+        edges = slice(edge0, edge0 + count)
+        best, value, policy = self._conclude(lane, count)
+        legal = ((self._tree[kernels.EDGE_MOVE][edges] >> np.uint64(16)) & np.uint64(0xFFFF)).astype(np.int32)
         return SearchResult(
-            int(legal[best]),
-            legal,
-            visits,
-            policy,
-            prior,
-            float(value),
-            float(self._tree[search_kernels.RAW_VALUE][node]),
+            action=int(legal[best]),
+            legal_actions=legal,
+            visit_counts=self._tree[kernels.EDGE_VISITS][edges].copy(),
+            policy=policy,
+            prior=self._tree[kernels.EDGE_PRIOR][edges].copy(),
+            value=value,
+            raw_value=float(self._tree[kernels.RAW_VALUE][node]),
         )
+
+    def forget_evaluations(self) -> None:
+        """Empty the cache; needed whenever the evaluator has other weights than before."""
+        self._cache[kernels.CACHE_COUNTS].fill(-1)
 
     @property
     def evaluations(self) -> int:
         """Positions evaluated so far, over all lanes."""
-        return int(self._tree[search_kernels.EVALUATIONS].sum())
+        return int(self._tree[kernels.EVALUATIONS].sum())
+
+    @property
+    def recalled(self) -> int:
+        """Positions so far whose evaluation came from the cache, over all lanes."""
+        return int(self._tree[kernels.RECALLED].sum())
 
     @property
     def depths(self) -> int:
-        """Sum of the depths of the positions evaluated so far; a root's is 0."""
-        return int(self._tree[search_kernels.DEPTHS].sum())
+        """Sum of the depths of the positions evaluated or recalled so far; a root's is 0."""
+        return int(self._tree[kernels.DEPTHS].sum())
 
     @property
     def _num_edges(self) -> int:
-        return len(self._tree[search_kernels.EDGE_MOVE]) // self.num_lanes
+        return len(self._tree[kernels.EDGE_MOVE]) // self.num_lanes
 
     def _plan(self, considered: int, budget: int) -> int:
         """Return where the halving schedule of a lane begins in the common list."""
@@ -223,43 +209,98 @@ class Search:
             self._schedule = np.concatenate([self._schedule, np.array(halving_visits(*key), np.int32)])
         return self._plans[key]
 
-    def _make_room(self) -> None:
-        """Grow the edge pools before any lane could run out in one round."""
-        needed = int((self._tree[search_kernels.EDGES_USED] + self._bounds).max())
-        if needed <= self._num_edges:
-            return
-        old, old_size = self._tree, self._num_edges
-        self._tree = self._make_tree(2 * needed)
-        for number, (before, after) in enumerate(zip(old, self._tree, strict=True)):
-            if number in _EDGE_ARRAYS:
-                after.reshape(self.num_lanes, -1)[:, :old_size] = before.reshape(self.num_lanes, -1)
-            elif number != search_kernels.ROW_BYTES:
-                after[:] = before
+    def _noise(self, count: int, rng: np.random.Generator) -> npt.NDArray[np.float32]:
+        """Draw the noise of a root with so many legal moves, float32 [M]."""
+        if self._policy is not None:
+            return np.asarray(self._policy.root_noise(count, rng), np.float32)
+        if self.settings.policy == PUCT:
+            return rng.dirichlet(np.full(count, self.settings.noise_total / count)).astype(np.float32)
+        return rng.gumbel(size=count).astype(np.float32)
 
-    def _lengthen_histories(self, length: int) -> None:
-        """Make room for the keys of games that are longer than those before."""
-        more = length - self._history_length
-        if more > 0:
-            self._history_length = length
-            tree = list(self._tree)
-            histories = tree[search_kernels.HISTORIES].reshape(self.num_lanes, -1)
-            tree[search_kernels.HISTORIES] = np.pad(histories, ((0, 0), (0, more))).reshape(-1)
-            self._tree = tuple(tree)
+    def _next_batch(self, lanes: npt.NDArray[np.int64]) -> tuple[int, int]:
+        """Select a leaf in each lane that awaits none, and lay them out.
 
-    def _make_tree(self, num_edges: int) -> tuple[npt.NDArray[Any], ...]:
-        nodes, edges, lanes = self.num_lanes * self._num_nodes, self.num_lanes * num_edges, self.num_lanes
-        rows = np.zeros(nodes * self.game.state_words, np.uint64)
-        int32, float32 = np.int32, np.float32
-        return (
-            rows, rows.view(np.uint8), *(np.zeros(nodes, int32) for _ in range(4)), np.zeros(nodes, float32),
-            np.zeros(nodes, np.uint8), np.zeros(edges, np.uint64), np.zeros(edges, float32), np.zeros(edges, float32),
-            np.zeros(edges, int32), np.zeros(edges, float32), np.zeros(edges, int32), np.zeros(edges, float32),
-            *(np.zeros(lanes, int32) for _ in range(5)), np.zeros(lanes * self._history_length, np.uint64),
-            np.full(lanes, search_kernels.FINISHED, int32), np.zeros(lanes, np.int64), np.zeros(lanes, np.int64),
-        )  # fmt: skip
+        Returns:
+            How many leaves there are, or `NO_ROOM` when the edge pools must grow first, and the most legal actions.
+        """
+        if len(self._actions) < self.num_lanes * self._widest:
+            self._actions = np.empty(self.num_lanes * self._widest, np.int32)
+        tables, batch = self.game.tables, (*self._leaf_rows, self._actions, self._observations.reshape(-1))
+        if self._policy is None:
+            search = self._tree, self._cache, lanes, self._schedule, self._knobs
+            count, widest = kernels.next_batch(tables, self.game.zobrist, *search, thread_scratch(), *batch)
+        elif self._select_by_own_policy(lanes):
+            count, widest = kernels.lay_out(tables, self._tree, lanes, *batch)
+        else:
+            count, widest = kernels.NO_ROOM, 0
+        return count, widest
 
+    def _select_by_own_policy(self, lanes: npt.NDArray[np.int64]) -> bool:
+        """Select leaves as the kernel does, asking a policy in Python; False when the edge pools must grow first."""
+        awaited = self._tree[kernels.LEAF]
+        for lane in lanes.tolist():
+            if awaited[lane] >= 0:
+                kernels.recall(self.game.tables, self._tree, self._cache, lane)
+            while awaited[lane] == kernels.NO_LEAF:
+                leaf = self._select_leaf(lane)
+                if leaf == kernels.NO_ROOM:
+                    return False
+                awaited[lane] = leaf
+                if leaf != kernels.FINISHED:
+                    kernels.recall(self.game.tables, self._tree, self._cache, lane)
+        return True
 
-_EDGE_ARRAYS = range(search_kernels.EDGE_MOVE, search_kernels.EDGE_GUMBEL + 1)
+    def _select_leaf(self, lane: int) -> int:
+        """Run a lane's simulations by the policy in Python until one needs the network."""
+        assert self._policy is not None
+        tree, node0 = self._tree, lane * self._num_nodes
+        while tree[kernels.SIMULATIONS][lane] < tree[kernels.BUDGETS][lane]:
+            node, awaits = kernels.ROOT, False
+            while not awaits and not tree[kernels.OVER][node0 + node]:
+                seen = self._node(lane, node)
+                move = checked_move(self._policy.select(seen), len(seen.prior), self.settings.policy)
+                edge = lane * self._num_edges + int(tree[kernels.FIRST_EDGE][node0 + node]) + move
+                node, awaits = kernels.follow(
+                    self.game.tables, self.game.zobrist, tree, lane, node, edge, thread_scratch()
+                )
+                if node == kernels.NO_ROOM:
+                    return kernels.NO_ROOM
+            if awaits:
+                return int(node)
+        return kernels.FINISHED
+
+    def _node(self, lane: int, node: int) -> Node:
+        """Return what a policy may see of a node."""
+        tree, place = self._tree, lane * self._num_nodes + node
+        first = lane * self._num_edges + int(tree[kernels.FIRST_EDGE][place])
+        edges = slice(first, first + int(tree[kernels.NUM_EDGES][place]))
+        visits = tree[kernels.EDGE_VISITS][edges].copy()
+        noise = tree[kernels.EDGE_NOISE][edges].copy() if node == kernels.ROOT else np.zeros(len(visits), np.float32)
+        return Node(
+            is_root=node == kernels.ROOT,
+            prior_logits=tree[kernels.EDGE_LOGIT][edges].copy(),
+            prior=tree[kernels.EDGE_PRIOR][edges].copy(),
+            visit_counts=visits,
+            qvalues=(tree[kernels.EDGE_VALUE][edges] / np.maximum(visits, 1)).astype(np.float32),
+            raw_value=float(tree[kernels.RAW_VALUE][place]),
+            noise=noise,
+            simulation=int(tree[kernels.SIMULATIONS][lane]),
+            budget=int(tree[kernels.BUDGETS][lane]),
+        )
+
+    def _conclude(self, lane: int, count: int) -> tuple[int, float, npt.NDArray[np.float32]]:
+        """Return the number of the move to play, the root's value, and the policy target."""
+        if self._policy is not None:
+            move, target = self._policy.conclude(self._node(lane, kernels.ROOT))
+            name = self.settings.policy
+            value = float(kernels.root_value(self._tree, lane))
+            return checked_move(move, count, name), value, checked_policy(target, count, name)
+        policy = np.empty(count, np.float32)
+        if self.settings.policy == GUMBEL:
+            best, root_value = kernels.conclude_gumbel(self._tree, lane, self._knobs, policy)
+        else:
+            best, root_value = kernels.conclude_puct(self._tree, lane, policy)
+        return int(best), float(root_value), policy
 
 
 class SearchPlayer:

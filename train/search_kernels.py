@@ -1,37 +1,80 @@
 """Compiled search trees: selection, expansion and backup for many games in lockstep.
 
-Dims: B lanes (one tree each), N nodes a tree, E edges a tree, W words a state row. Values `q` belong to the player to
-move at the node that owns the edge and lie in [-1, 1]; the completed Q-values of the Gumbel rule are mapped to [0, 1].
-Source: Danihelka et al. 2022, "Policy improvement by planning with Gumbel": sequential halving at the root (section
-3), completed Q-values (4, eq. 10; appendix D, eq. 33 for the mixed value), deterministic selection inside (5, eq. 14).
+Dims: B lanes (one tree each), N nodes a tree, E edges a tree, W words a state row, M legal moves of a node. Values and
+`q` belong to the player to move at the node that owns the edge and lie in [-1, 1]; the completed Q-values of the Gumbel
+rule are mapped to [0, 1].
+
+Sources. Gumbel: Danihelka et al. 2022, "Policy improvement by planning with Gumbel": sequential halving at the root
+(section 3), completed Q-values (4, eq. 10; appendix D, eq. 33 for the mixed value), deterministic selection inside (5,
+eq. 14). PUCT: Silver et al. 2018, "A general reinforcement learning algorithm that masters chess, shogi and Go through
+self-play" (supplement, "Search"); first-play urgency with reduction as in Leela Chess Zero and KataGo.
 
 `tree` is a tuple of flat arrays, named below; node n of lane l is at `l * N + n`, edge e of it at `l * E + e`.
 """
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from envs import layout
 from envs.game_kernels import verdict
 from envs.jit import njit
-from envs.kernels import HALF, LOSS, REVERSIBLE_SHIFT, U1, U4, U16, U, generate, make
+from envs.kernels import HALF, LOSS, REVERSIBLE_SHIFT, U1, U4, U8, U16, U, generate, make
+from envs.lane_kernels import observe
 
 # Arrays of `tree`. Of nodes: the rows uint64 [B * N * W], the same as bytes, the parent, its edge to the node, the
 # first edge and the number of edges int32, what the network or a finished game said float32, is the game over uint8.
 ROWS, ROW_BYTES, PARENT, PARENT_EDGE, FIRST_EDGE, NUM_EDGES, RAW_VALUE, OVER = range(8)
-# Of edges: the move uint64, logit and prior float32, visits int32, sum of values float32, child int32 (UNVISITED before
-# expansion), Gumbel noise float32 (root edges only).
-EDGE_MOVE, EDGE_LOGIT, EDGE_PRIOR, EDGE_VISITS, EDGE_VALUE, EDGE_CHILD, EDGE_GUMBEL = range(8, 15)
+# Of edges: the move uint64, logarithm of the prior and prior float32, visits int32, sum of values float32, child int32
+# (UNVISITED before expansion), noise float32 (root edges only: Gumbel or Dirichlet numbers).
+EDGE_MOVE, EDGE_LOGIT, EDGE_PRIOR, EDGE_VISITS, EDGE_VALUE, EDGE_CHILD, EDGE_NOISE = range(8, 15)
 # Of lanes: nodes and edges in use, simulations done and allowed, where the lane's visits begin in `schedule`, the node
-# awaiting evaluation int32 [B]; keys of the game so far uint64 [B * L]; counts int64 [B].
-NUM_NODES, EDGES_USED, SIMULATIONS, BUDGETS, PLANS, HISTORIES, LEAF, EVALUATIONS, DEPTHS = range(15, 24)
+# awaiting evaluation int32 [B]; keys of the game so far uint64 [B * L]; the bound of legal moves int32, the noise's
+# share of the root's priors float32, counts of evaluations, of those recalled, and of their depths int64 [B].
+NUM_NODES, EDGES_USED, SIMULATIONS, BUDGETS, PLANS, LEAF, HISTORIES = range(15, 22)
+BOUNDS, NOISE_SHARES, EVALUATIONS, RECALLED, DEPTHS = range(22, 27)
+# Arrays of `cache`: the keys uint64 and places int64 of evaluations, their legal moves int32, their values float32 [K];
+# their logits float32 [P], a ring; logits ever written int64 [1]. K is a power of two; 0 is no cache.
+CACHE_KEYS, CACHE_PLACES, CACHE_COUNTS, CACHE_VALUES, CACHE_LOGITS, CACHE_WRITTEN = range(6)
 
 ROOT = 0
 UNVISITED = -1
 NO_LEAF = -1
 FINISHED = -2
+NO_ROOM = -3
 _LOWEST = np.float32(-3.0e38)
+_MIX = U(0x9E3779B97F4A7C15)
+
+
+class Knobs(NamedTuple):
+    """The knobs of the search as the kernels need them, all float32 but the first; see `search.SearchSettings`."""
+
+    is_puct: bool
+    c_visit: np.float32
+    c_scale: np.float32
+    c_puct: np.float32
+    c_puct_base: np.float32
+    fpu_reduction: np.float32
+
+
+# --- Trees --------------------------------------------------------------------------------------
+
+
+@njit
+def legal_bound(tab, most_by_code, s8, first):
+    """Return an upper bound of legal moves for the whole game from a board, whose bytes begin at `first`.
+
+    Args:
+        most_by_code: int64 [2 * codes + 1], most moves by piece code, White's list, Black's, and of castling.
+    """
+    white, black = 1, 1
+    for square in range(np.int64(tab[layout.T_SQUARES])):
+        code = np.int64(s8[first + square])
+        white += most_by_code[code]
+        black += most_by_code[layout.NUM_CODES + code]
+    return max(white, black) + most_by_code[2 * layout.NUM_CODES]
 
 
 @njit
@@ -66,80 +109,26 @@ def plant(tab, tree, lane, row, history, budget, scratch):
 
 
 @njit
-def weigh(tree, e0, n, raw, settings, out):
-    """Write `logit + sigma(completed q)` of edges `e0 .. e0 + n` to `out` (float32).
+def begin_lane(tab, most_by_code, tree, lane, row, history, budget, noise_share, scratch):
+    """Begin a search in a lane, see `plant`.
+
+    Args:
+        row: uint64 [W], the root.
+        noise_share: float32, what the root's noise counts for in its priors (PUCT).
 
     Returns:
-        Visits of the edges in all and the most visits of any.
+        The number of legal moves; where the lane has too few edges for them `-bound`, and nothing has been done.
     """
-    c_visit, c_scale = settings[0], settings[1]
-    logits, priors, visits, values = tree[EDGE_LOGIT], tree[EDGE_PRIOR], tree[EDGE_VISITS], tree[EDGE_VALUE]
-    total = 0
-    most = 0
-    prior_sum = np.float32(0.0)
-    weighted = np.float32(0.0)
-    for i in range(e0, e0 + n):
-        v = visits[i]
-        if v > 0:
-            total += v
-            most = max(most, v)
-            prior_sum += priors[i]
-            weighted += priors[i] * values[i] / np.float32(v)
-    mixed = raw
-    if total > 0 and prior_sum > 0:
-        mixed = (raw + np.float32(total) * weighted / prior_sum) / np.float32(1 + total)
-    scale = np.float32(0.5) * (c_visit + np.float32(most)) * c_scale
-    for i in range(n):
-        v = visits[e0 + i]
-        q = values[e0 + i] / np.float32(v) if v > 0 else mixed
-        out[i] = logits[e0 + i] + scale * (q + np.float32(1.0))
-    return total, most
-
-
-@njit
-def improve(out, n):
-    """Turn scores into probabilities in place: the improved policy."""
-    top = _LOWEST
-    for i in range(n):
-        top = max(top, out[i])
-    total = np.float32(0.0)
-    for i in range(n):
-        out[i] = np.exp(out[i] - top)
-        total += out[i]
-    for i in range(n):
-        out[i] /= total
-
-
-@njit
-def pick_root_edge(tree, e0, n, raw, target, settings, buffer):
-    """Return the root edge that sequential halving visits next: the best score among those with `target` visits."""
-    weigh(tree, e0, n, raw, settings, buffer)
-    best = -1
-    best_score = _LOWEST
-    for i in range(n):
-        score = buffer[i] + tree[EDGE_GUMBEL][e0 + i]
-        if tree[EDGE_VISITS][e0 + i] == target and (best < 0 or score > best_score):
-            best = i
-            best_score = score
-    return e0 + best
-
-
-@njit
-def pick_inner_edge(tree, e0, n, raw, settings, buffer):
-    """Return the edge whose visits lag most behind the improved policy."""
-    total, _most = weigh(tree, e0, n, raw, settings, buffer)
-    if total > 0:
-        improve(buffer, n)
-    best = 0
-    best_score = _LOWEST
-    for i in range(n):
-        score = buffer[i]
-        if total > 0:
-            score -= np.float32(tree[EDGE_VISITS][e0 + i]) / np.float32(1 + total)
-        if score > best_score:
-            best = i
-            best_score = score
-    return e0 + best
+    words = len(row)
+    base = lane * (len(tree[ROWS]) // len(tree[NUM_NODES]))
+    for i in range(words):
+        tree[ROWS][base + i] = row[i]
+    bound = legal_bound(tab, most_by_code, tree[ROW_BYTES], base * 8 + layout.HEADER_BYTES)
+    if bound > len(tree[EDGE_MOVE]) // len(tree[NUM_NODES]):
+        return -bound
+    tree[BOUNDS][lane] = bound
+    tree[NOISE_SHARES][lane] = noise_share
+    return plant(tab, tree, lane, row, history, budget, scratch)
 
 
 @njit
@@ -221,77 +210,356 @@ def expand(tab, zob, tree, lane, node, edge, scratch):
     return child
 
 
-@njit
-def select_leaf(tab, zob, tree, lane, schedule, settings, buffer, scratch):
-    """Run a lane's simulations until one needs the network.
+# --- Gumbel -------------------------------------------------------------------------------------
 
-    Simulations that end in a finished game are backed up at once.
+
+@njit
+def tally(tree, first, end, raw):
+    """Sum up the visited edges among `first .. end`, both uint64.
+
+    Returns:
+        Visits in all, the most of any edge, the edges' share of the priors, and the value that completes the others:
+        the network's own mixed with the visited edges' values, weighted by their priors (eq. 33). And the unvisited
+        edge with the best prior, -1 if there is none.
+    """
+    total, most, fresh = 0, 0, -1
+    seen, weighted, fresh_logit = np.float32(0.0), np.float32(0.0), _LOWEST
+    for i in range(first, end):
+        visits = tree[EDGE_VISITS][i]
+        if visits > 0:
+            total += visits
+            most = max(most, visits)
+            seen += tree[EDGE_PRIOR][i]
+            weighted += tree[EDGE_PRIOR][i] * tree[EDGE_VALUE][i] / np.float32(visits)
+        elif fresh < 0 or tree[EDGE_LOGIT][i] > fresh_logit:
+            fresh = np.int64(i)
+            fresh_logit = tree[EDGE_LOGIT][i]
+    mixed = raw
+    if seen > 0:
+        mixed = (raw + np.float32(total) * weighted / seen) / np.float32(1 + total)
+    return total, most, seen, mixed, fresh
+
+
+@njit
+def q_scale(knobs, most):
+    """Return the weight of a value in [-1, 1] beside a logit (eq. 8, with values mapped to [0, 1])."""
+    return np.float32(0.5) * (knobs.c_visit + np.float32(most)) * knobs.c_scale
+
+
+@njit
+def pick_halving_edge(tree, first, end, target, knobs):
+    """Return the root edge that sequential halving visits next: the best score among those with `target` visits.
+
+    They are all visited or all unvisited; the latter have one completed value in common, which decides nothing.
+    """
+    most = 0
+    for i in range(first, end):
+        most = max(most, tree[EDGE_VISITS][i])
+    scale = q_scale(knobs, most)
+    best = -1
+    best_score = _LOWEST
+    for i in range(first, end):
+        if tree[EDGE_VISITS][i] != target:
+            continue
+        score = tree[EDGE_LOGIT][i] + tree[EDGE_NOISE][i]
+        if target > 0:
+            score += scale * tree[EDGE_VALUE][i] / np.float32(target)
+        if best < 0 or score > best_score:
+            best = np.int64(i)
+            best_score = score
+    return best
+
+
+@njit
+def pick_lagging_edge(tree, first, end, raw, knobs):
+    """Return the edge whose visits lag most behind the improved policy (eq. 14).
+
+    Unvisited edges have one completed value in common: of them only the one with the best logit can be picked, and
+    their share of the policy follows from their share of the priors, so that visited edges alone need an exponential.
+    """
+    total, most, seen, mixed, fresh = tally(tree, first, end, raw)
+    if total == 0:
+        return fresh
+    scale = q_scale(knobs, most)
+    top = _LOWEST
+    for i in range(first, end):
+        visits = tree[EDGE_VISITS][i]
+        if visits > 0:
+            top = max(top, tree[EDGE_LOGIT][i] + scale * tree[EDGE_VALUE][i] / np.float32(visits))
+    weight = np.float32(0.0)
+    if fresh >= 0:
+        top = max(top, tree[EDGE_LOGIT][fresh] + scale * mixed)
+        weight = np.exp(tree[EDGE_LOGIT][fresh] + scale * mixed - top)
+    norm = weight
+    if seen < np.float32(1.0) and fresh >= 0:
+        norm = max(norm, np.exp(np.log(np.float32(1.0) - seen) + scale * mixed - top))
+    for i in range(first, end):
+        visits = tree[EDGE_VISITS][i]
+        if visits > 0:
+            norm += np.exp(tree[EDGE_LOGIT][i] + scale * tree[EDGE_VALUE][i] / np.float32(visits) - top)
+    best = fresh
+    best_score = weight / norm if fresh >= 0 else _LOWEST
+    for i in range(first, end):
+        visits = tree[EDGE_VISITS][i]
+        if visits > 0:
+            score = np.exp(tree[EDGE_LOGIT][i] + scale * tree[EDGE_VALUE][i] / np.float32(visits) - top) / norm
+            score -= np.float32(visits) / np.float32(1 + total)
+            if score > best_score:
+                best = np.int64(i)
+                best_score = score
+    return best
+
+
+@njit
+def conclude_gumbel(tree, lane, knobs, policy):
+    """Choose a finished search's move, and write its improved policy.
+
+    Args:
+        policy: float32 [M], receives the improved policy over the root's legal moves in their order, without noise.
+
+    Returns:
+        The number of the chosen move among the legal ones (most visits, ties by the Gumbel score), and the root's
+        value: what the improved policy is worth. Halving visits worse moves for their own sake, so that the mean of
+        all simulations does not converge to the truth.
+    """
+    node, first, end = root_of(tree, lane)
+    _total, most, _seen, mixed, _fresh = tally(tree, first, end, tree[RAW_VALUE][node])
+    scale = q_scale(knobs, most)
+    best = first
+    best_score = _LOWEST
+    top = _LOWEST
+    for i in range(first, end):
+        visits = tree[EDGE_VISITS][i]
+        value = tree[EDGE_VALUE][i] / np.float32(visits) if visits > 0 else mixed
+        policy[i - first] = tree[EDGE_LOGIT][i] + scale * value
+        top = max(top, policy[i - first])
+        score = policy[i - first] + tree[EDGE_NOISE][i]
+        if visits == most and score > best_score:
+            best = i
+            best_score = score
+    norm, worth = np.float32(0.0), np.float32(0.0)
+    for i in range(first, end):
+        visits = tree[EDGE_VISITS][i]
+        weight = np.exp(policy[i - first] - top)
+        policy[i - first] = weight
+        norm += weight
+        worth += weight * (tree[EDGE_VALUE][i] / np.float32(visits) if visits > 0 else mixed)
+    for i in range(end - first):
+        policy[i] /= norm
+    return np.int64(best - first), worth / norm
+
+
+# --- PUCT ---------------------------------------------------------------------------------------
+
+
+@njit
+def pick_puct_edge(tree, first, end, raw, noise_share, knobs):
+    """Return the edge with the best upper bound `q + c P sqrt(N) / (1 + visits)`.
+
+    An unvisited edge has the node's own value so far, less a share of what has been seen (first-play urgency); of such
+    edges only the one with the best prior can be picked.
+
+    Args:
+        noise_share: Share of the noise in the priors, 0 but at the root.
+    """
+    total, seen, summed = 0, np.float32(0.0), raw
+    fresh, fresh_prior = -1, np.float32(0.0)
+    for i in range(first, end):
+        visits = tree[EDGE_VISITS][i]
+        if visits > 0:
+            total += visits
+            seen += tree[EDGE_PRIOR][i]
+            summed += tree[EDGE_VALUE][i]
+        else:
+            prior = noisy_prior(tree, i, noise_share)
+            if fresh < 0 or prior > fresh_prior:
+                fresh = np.int64(i)
+                fresh_prior = prior
+    passes = np.float32(1 + total)
+    urgency = max(np.float32(-1.0), summed / passes - knobs.fpu_reduction * np.sqrt(seen))
+    explore = (np.log((passes + knobs.c_puct_base) / knobs.c_puct_base) + knobs.c_puct) * np.sqrt(passes)
+    best = fresh
+    best_score = urgency + explore * fresh_prior if fresh >= 0 else _LOWEST
+    for i in range(first, end):
+        visits = np.float32(tree[EDGE_VISITS][i])
+        if visits > 0:
+            prior = noisy_prior(tree, i, noise_share)
+            score = tree[EDGE_VALUE][i] / visits + explore * prior / (visits + np.float32(1.0))
+            if score > best_score or (score == best_score and np.int64(i) < best):
+                best = np.int64(i)
+                best_score = score
+    return best
+
+
+@njit
+def noisy_prior(tree, i, noise_share):
+    """Return an edge's prior with its share of noise; where there is none the noise is not even read."""
+    prior = tree[EDGE_PRIOR][i]
+    if noise_share > 0:
+        prior += noise_share * (tree[EDGE_NOISE][i] - prior)
+    return prior
+
+
+@njit
+def conclude_puct(tree, lane, policy):
+    """Choose a finished search's move, and write its policy: the shares of the visits, the priors without any.
+
+    Args:
+        policy: float32 [M], receives it.
+
+    Returns:
+        The number of the chosen move among the legal ones (most visits, ties by the prior), and the root's value.
+    """
+    _node, first, end = root_of(tree, lane)
+    total = 0
+    best = first
+    for i in range(first, end):
+        visits, most = tree[EDGE_VISITS][i], tree[EDGE_VISITS][best]
+        total += visits
+        if visits > most or (visits == most and tree[EDGE_PRIOR][i] > tree[EDGE_PRIOR][best]):
+            best = i
+    for i in range(first, end):
+        policy[i - first] = tree[EDGE_VISITS][i] / np.float32(total) if total else tree[EDGE_PRIOR][i]
+    return np.int64(best - first), root_value(tree, lane)
+
+
+# --- Rounds -------------------------------------------------------------------------------------
+
+
+@njit
+def root_of(tree, lane):
+    """Return a lane's root: its node, its first edge and the end of its edges, both uint64."""
+    node = lane * (len(tree[PARENT]) // len(tree[NUM_NODES]))
+    first = lane * (len(tree[EDGE_MOVE]) // len(tree[NUM_NODES])) + tree[FIRST_EDGE][node]
+    return node, U(first), U(first + tree[NUM_EDGES][node])
+
+
+@njit
+def root_value(tree, lane):
+    """Return the mean of the network's own value of the root and of every simulation's."""
+    node, first, end = root_of(tree, lane)
+    total = 1
+    summed = tree[RAW_VALUE][node]
+    for i in range(first, end):
+        total += tree[EDGE_VISITS][i]
+        summed += tree[EDGE_VALUE][i]
+    return summed / np.float32(total)
+
+
+@njit
+def pick_edge(tree, lane, node, first, end, schedule, knobs):
+    """Return the edge that a simulation follows from a node (its number in the tree), edges `first .. end`, uint64."""
+    raw = tree[RAW_VALUE][lane * (len(tree[PARENT]) // len(tree[NUM_NODES])) + node]
+    if knobs.is_puct:
+        share = tree[NOISE_SHARES][lane] if node == ROOT else np.float32(0.0)
+        return pick_puct_edge(tree, first, end, raw, share, knobs)
+    if node == ROOT:
+        target = schedule[tree[PLANS][lane] + tree[SIMULATIONS][lane]]
+        return pick_halving_edge(tree, first, end, target, knobs)
+    return pick_lagging_edge(tree, first, end, raw, knobs)
+
+
+@njit
+def follow(tab, zob, tree, lane, node, edge, scratch):
+    """Go down an edge, expanding it at the first visit; a finished game is backed up at once.
+
+    Returns:
+        The child, or `NO_ROOM` when the lane has too few edges left; whether it awaits its evaluation.
+    """
+    lanes = len(tree[NUM_NODES])
+    node0 = lane * (len(tree[PARENT]) // lanes)
+    edges_cap = len(tree[EDGE_MOVE]) // lanes
+    child = tree[EDGE_CHILD][edge]
+    if child == UNVISITED:
+        if tree[EDGES_USED][lane] + tree[BOUNDS][lane] > edges_cap:
+            return np.int32(NO_ROOM), False
+        child = expand(tab, zob, tree, lane, node, edge, scratch)
+        if not tree[OVER][node0 + child]:
+            return child, True
+    if tree[OVER][node0 + child]:
+        tree[SIMULATIONS][lane] += 1
+        back_up(tree, child, tree[RAW_VALUE][node0 + child], node0, lane * edges_cap)
+    return child, False
+
+
+@njit
+def select_leaf(tab, zob, tree, lane, schedule, knobs, scratch):
+    """Run a lane's simulations until one needs the network.
 
     Args:
         schedule: int32, visits that the root edge of each simulation must have (`halving_visits`), from the lane's
             plan on.
 
     Returns:
-        The leaf to evaluate, or `FINISHED` when the budget is used up.
+        The leaf to evaluate, `FINISHED` when the budget is used up, or `NO_ROOM`.
     """
     lanes = len(tree[NUM_NODES])
-    words = np.int64(tab[layout.T_WORDS])
-    node0 = lane * (len(tree[ROWS]) // (lanes * words))
+    node0 = lane * (len(tree[PARENT]) // lanes)
     edge0 = lane * (len(tree[EDGE_MOVE]) // lanes)
     while tree[SIMULATIONS][lane] < tree[BUDGETS][lane]:
-        node = ROOT
+        node = np.int32(ROOT)
         while True:
-            e0 = edge0 + tree[FIRST_EDGE][node0 + node]
-            n = tree[NUM_EDGES][node0 + node]
-            raw = tree[RAW_VALUE][node0 + node]
-            if node == ROOT:
-                wanted = schedule[tree[PLANS][lane] + tree[SIMULATIONS][lane]]
-                edge = pick_root_edge(tree, e0, n, raw, wanted, settings, buffer)
-            else:
-                edge = pick_inner_edge(tree, e0, n, raw, settings, buffer)
-            child = tree[EDGE_CHILD][edge]
-            if child == UNVISITED:
-                child = expand(tab, zob, tree, lane, node, edge, scratch)
-                if not tree[OVER][node0 + child]:
-                    return child
-            if tree[OVER][node0 + child]:
-                tree[SIMULATIONS][lane] += 1
-                back_up(tree, child, tree[RAW_VALUE][node0 + child], node0, edge0)
+            first = edge0 + tree[FIRST_EDGE][node0 + node]
+            end = first + tree[NUM_EDGES][node0 + node]
+            edge = pick_edge(tree, lane, node, U(first), U(end), schedule, knobs)
+            node, awaits = follow(tab, zob, tree, lane, node, edge, scratch)
+            if awaits or node == NO_ROOM:
+                return node
+            if tree[OVER][node0 + node]:
                 break
-            node = child
-    return FINISHED
+    return np.int32(FINISHED)
 
 
 @njit
-def select_leaves(tab, zob, tree, lanes, schedule, settings, buffer, scratch, leaf_rows, leaf_actions):
-    """Select one leaf in each given lane and lay out what the evaluator needs.
+def select_leaves(tab, zob, tree, cache, lanes, schedule, knobs, scratch):
+    """Select one leaf in each given lane (int64 [n]) that needs the network and awaits none.
+
+    Leaves whose evaluation is in the cache are given it, and their lanes go on.
+
+    Returns:
+        Whether there was room for all; if not, call again with more.
+    """
+    for k in range(len(lanes)):
+        lane = lanes[k]
+        if tree[LEAF][lane] >= 0:
+            recall(tab, tree, cache, lane)
+        while tree[LEAF][lane] == NO_LEAF:
+            leaf = select_leaf(tab, zob, tree, lane, schedule, knobs, scratch)
+            if leaf == NO_ROOM:
+                return False
+            tree[LEAF][lane] = leaf
+            if leaf != FINISHED:
+                recall(tab, tree, cache, lane)
+    return True
+
+
+@njit
+def lay_out(tab, tree, lanes, leaf_rows, leaf_bytes, leaf_actions, planes):
+    """Lay out what the evaluator needs of the leaves that await it, in the order of their lanes.
 
     Args:
         lanes: int64 [n].
-        leaf_rows: uint64 [n * W], receives the rows of the leaves of lanes that are not finished, in order.
+        leaf_rows, leaf_bytes: uint64 [n * W], the same as bytes; receive the rows of the leaves.
         leaf_actions: int32, receives their legal actions, `widest` each, padded with -1.
+        planes: float32 [n * C * cells], receives their planes.
 
     Returns:
-        How many leaves need the network, and the most legal actions of any.
+        How many leaves there are, and the most legal actions of any.
     """
     words = np.int64(tab[layout.T_WORDS])
     num_lanes = len(tree[NUM_NODES])
-    nodes_cap = len(tree[ROWS]) // (num_lanes * words)
+    nodes_cap = len(tree[PARENT]) // num_lanes
     edges_cap = len(tree[EDGE_MOVE]) // num_lanes
     widest = 0
     for k in range(len(lanes)):
-        lane = lanes[k]
-        if tree[LEAF][lane] == NO_LEAF:
-            tree[LEAF][lane] = select_leaf(tab, zob, tree, lane, schedule, settings, buffer, scratch)
-        if tree[LEAF][lane] != FINISHED:
-            widest = max(widest, tree[NUM_EDGES][lane * nodes_cap + tree[LEAF][lane]])
+        if tree[LEAF][lanes[k]] != FINISHED:
+            widest = max(widest, tree[NUM_EDGES][lanes[k] * nodes_cap + tree[LEAF][lanes[k]]])
     count = 0
     for k in range(len(lanes)):
         lane = lanes[k]
-        leaf = tree[LEAF][lane]
-        if leaf == FINISHED:
+        if tree[LEAF][lane] == FINISHED:
             continue
-        node = lane * nodes_cap + leaf
+        node = lane * nodes_cap + tree[LEAF][lane]
         n = tree[NUM_EDGES][node]
         e0 = lane * edges_cap + tree[FIRST_EDGE][node]
         for i in range(words):
@@ -301,77 +569,128 @@ def select_leaves(tab, zob, tree, lanes, schedule, settings, buffer, scratch, le
         for i in range(n, widest):
             leaf_actions[count * widest + i] = -1
         count += 1
+    observe(tab, leaf_bytes, leaf_rows[: count * words], planes)
     return count, widest
 
 
 @njit
-def receive(tab, tree, lanes, logits, values):
-    """Give the evaluations of the awaited leaves to their lanes, in the order of `select_leaves`, and back up.
-
-    Args:
-        logits: float32 [n, M].
-        values: float32 [n], expected results of the players to move.
-    """
-    words = np.int64(tab[layout.T_WORDS])
-    num_lanes = len(tree[NUM_NODES])
-    nodes_cap = len(tree[ROWS]) // (num_lanes * words)
-    edges_cap = len(tree[EDGE_MOVE]) // num_lanes
-    k = 0
-    for j in range(len(lanes)):
-        lane = lanes[j]
-        leaf = tree[LEAF][lane]
-        if leaf == FINISHED:
-            continue
-        node0 = lane * nodes_cap
-        n = tree[NUM_EDGES][node0 + leaf]
-        e0 = lane * edges_cap + tree[FIRST_EDGE][node0 + leaf]
-        top = _LOWEST
-        for i in range(n):
-            top = max(top, logits[k, i])
-        total = np.float32(0.0)
-        for i in range(n):
-            tree[EDGE_LOGIT][e0 + i] = logits[k, i] - top
-            tree[EDGE_PRIOR][e0 + i] = np.exp(logits[k, i] - top)
-            total += tree[EDGE_PRIOR][e0 + i]
-            tree[EDGE_VISITS][e0 + i] = 0
-            tree[EDGE_VALUE][e0 + i] = np.float32(0.0)
-            tree[EDGE_CHILD][e0 + i] = UNVISITED
-        for i in range(n):
-            tree[EDGE_PRIOR][e0 + i] /= total
-        tree[RAW_VALUE][node0 + leaf] = values[k]
-        tree[EVALUATIONS][lane] += 1
-        if leaf != ROOT:
-            tree[SIMULATIONS][lane] += 1
-            tree[DEPTHS][lane] += back_up(tree, leaf, values[k], node0, lane * edges_cap)
-        tree[LEAF][lane] = NO_LEAF
-        k += 1
+def next_batch(tab, zob, tree, cache, lanes, schedule, knobs, scratch, leaf_rows, leaf_bytes, leaf_actions, planes):
+    """Select leaves and lay them out (`select_leaves`, `lay_out`); the count is `NO_ROOM` without room for all."""
+    if not select_leaves(tab, zob, tree, cache, lanes, schedule, knobs, scratch):
+        return NO_ROOM, 0
+    return lay_out(tab, tree, lanes, leaf_rows, leaf_bytes, leaf_actions, planes)
 
 
 @njit
-def conclude(tree, lane, settings, policy):
-    """Return a finished search's move and value, and write its improved policy.
+def receive(tab, tree, cache, lanes, logits, wdl):
+    """Give the evaluations of the awaited leaves to their lanes, in the order of `lay_out`, and back up.
 
     Args:
-        policy: float32 [M], receives the improved policy over the root's legal moves in their order, without Gumbel
-            noise: the training target.
-
-    Returns:
-        The index of the chosen root edge among the legal moves (most visits, ties by the Gumbel score), and the
-        root's value: the mean of the network's own and of every simulation's.
+        logits: float32 [n, M].
+        wdl: float32 [n, 3], chances of win, draw and loss of the players to move.
     """
+    flat = logits.reshape(-1)
+    width = logits.shape[1]
+    k = 0
+    for j in range(len(lanes)):
+        if tree[LEAF][lanes[j]] != FINISHED:
+            value = wdl[k, 0] - wdl[k, 2]
+            store(tab, tree, cache, lanes[j], flat, k * width, value)
+            tree[EVALUATIONS][lanes[j]] += 1
+            settle(tree, lanes[j], flat, U(k * width), value)
+            k += 1
+
+
+@njit
+def list_spent(tree, lanes, spent):
+    """Write to bool [n] whether the budgets of the lanes are used up."""
+    for k in range(len(lanes)):
+        spent[k] = tree[SIMULATIONS][lanes[k]] >= tree[BUDGETS][lanes[k]]
+
+
+@njit
+def settle(tree, lane, logits, first, value):
+    """Give a lane's awaited leaf its priors and value and back it up; its logits begin at `logits[first]`, uint64."""
     num_lanes = len(tree[NUM_NODES])
-    node = lane * (len(tree[PARENT]) // num_lanes)
-    e0 = lane * (len(tree[EDGE_MOVE]) // num_lanes) + tree[FIRST_EDGE][node]
-    n = tree[NUM_EDGES][node]
-    total, most = weigh(tree, e0, n, tree[RAW_VALUE][node], settings, policy)
-    best = 0
-    best_score = _LOWEST
-    summed = tree[RAW_VALUE][node]
+    node0 = lane * (len(tree[PARENT]) // num_lanes)
+    edge0 = lane * (len(tree[EDGE_MOVE]) // num_lanes)
+    leaf = tree[LEAF][lane]
+    e = U(edge0 + tree[FIRST_EDGE][node0 + leaf])
+    n = U(tree[NUM_EDGES][node0 + leaf])
+    top = _LOWEST
+    for i in range(first, first + n):
+        top = max(top, logits[i])
+    norm = np.float32(0.0)
     for i in range(n):
-        score = policy[i] + tree[EDGE_GUMBEL][e0 + i]
-        summed += tree[EDGE_VALUE][e0 + i]
-        if tree[EDGE_VISITS][e0 + i] == most and score > best_score:
-            best = i
-            best_score = score
-    improve(policy, n)
-    return best, summed / np.float32(1 + total)
+        weight = np.exp(logits[first + i] - top)
+        tree[EDGE_PRIOR][e + i] = weight
+        norm += weight
+    scale = np.float32(1.0) / norm
+    top += np.log(norm)
+    for i in range(n):
+        tree[EDGE_LOGIT][e + i] = logits[first + i] - top
+        tree[EDGE_PRIOR][e + i] *= scale
+        tree[EDGE_VISITS][e + i] = 0
+        tree[EDGE_VALUE][e + i] = np.float32(0.0)
+        tree[EDGE_CHILD][e + i] = UNVISITED
+    tree[RAW_VALUE][node0 + leaf] = value
+    if leaf != ROOT:
+        tree[SIMULATIONS][lane] += 1
+        tree[DEPTHS][lane] += back_up(tree, leaf, value, node0, edge0)
+    tree[LEAF][lane] = NO_LEAF
+
+
+# --- Cache --------------------------------------------------------------------------------------
+
+
+@njit
+def cache_key(tab, tree, lane):
+    """Return the key of a lane's awaited leaf: all that its planes show, but for chance as good as unique.
+
+    Position (the Zobrist key), half-move clock, and how often the position has occurred.
+    """
+    words = np.int64(tab[layout.T_WORDS])
+    first = (lane * (len(tree[PARENT]) // len(tree[NUM_NODES])) + tree[LEAF][lane]) * words
+    extras = (tree[ROWS][first + 2] & HALF) << U8 | U(tree[ROW_BYTES][first * 8 + layout.REPETITIONS])
+    key = tree[ROWS][first] ^ (extras + U1) * _MIX
+    return key ^ key >> U(32)
+
+
+@njit
+def recall(tab, tree, cache, lane):
+    """Give a lane's awaited leaf what the cache knows of it, if anything."""
+    size = len(cache[CACHE_KEYS])
+    if size == 0:
+        return
+    key = cache_key(tab, tree, lane)
+    slot = np.int64(key & U(size - 1))
+    node = lane * (len(tree[PARENT]) // len(tree[NUM_NODES])) + tree[LEAF][lane]
+    if cache[CACHE_KEYS][slot] != key or cache[CACHE_COUNTS][slot] != tree[NUM_EDGES][node]:
+        return
+    place = cache[CACHE_PLACES][slot]
+    if cache[CACHE_WRITTEN][0] - place > len(cache[CACHE_LOGITS]):
+        return
+    tree[RECALLED][lane] += 1
+    settle(tree, lane, cache[CACHE_LOGITS], U(place % len(cache[CACHE_LOGITS])), cache[CACHE_VALUES][slot])
+
+
+@njit
+def store(tab, tree, cache, lane, logits, first, value):
+    """Enter the evaluation of a lane's awaited leaf; an older one in its slot, or in its part of the ring, is lost."""
+    size, ring = len(cache[CACHE_KEYS]), len(cache[CACHE_LOGITS])
+    node = lane * (len(tree[PARENT]) // len(tree[NUM_NODES])) + tree[LEAF][lane]
+    n = tree[NUM_EDGES][node]
+    if size == 0 or n > ring:
+        return
+    key = cache_key(tab, tree, lane)
+    slot = np.int64(key & U(size - 1))
+    place = cache[CACHE_WRITTEN][0]
+    if place % ring + n > ring:
+        place += ring - place % ring
+    for i in range(n):
+        cache[CACHE_LOGITS][place % ring + i] = logits[first + i]
+    cache[CACHE_WRITTEN][0] = place + n
+    cache[CACHE_KEYS][slot] = key
+    cache[CACHE_PLACES][slot] = place
+    cache[CACHE_COUNTS][slot] = n
+    cache[CACHE_VALUES][slot] = value

@@ -34,8 +34,9 @@ class SelfPlayStats:
         positions: Moves chosen by search.
         full_searches: Those among them with the full budget.
         evaluations: Network evaluations.
+        recalled: Positions whose evaluation was remembered instead.
         simulations: Simulations.
-        depths: Sum of the depths of the evaluated positions.
+        depths: Sum of the depths of the positions evaluated or recalled.
         root_values: Sum of the absolute root values.
         policy_entropies: Sum of the entropies of the policy targets, in nats.
         prior_divergences: Sum of the divergences of the network's policies from the policy targets, in nats.
@@ -44,6 +45,7 @@ class SelfPlayStats:
     positions: int = 0
     full_searches: int = 0
     evaluations: int = 0
+    recalled: int = 0
     simulations: int = 0
     depths: int = 0
     root_values: float = 0.0
@@ -129,8 +131,8 @@ class SelfPlay:
         self._seed = seed
         num_lanes = selfplay.games_per_worker
         self._env = VectorEnv(game.variant, num_lanes, max_plies=selfplay.max_plies)
-        settings = SearchSettings(search.max_considered_actions, search.c_visit, search.c_scale)
-        self._search = Search(game, num_lanes, search.num_simulations, settings)
+        self._search = Search(game, num_lanes, search.num_simulations, SearchSettings.of(search))
+        self._model_version: int | None = None
         self._lanes = np.arange(num_lanes)
         self._num_games = np.zeros(num_lanes, np.int64)
         self._games = [self._start_game(lane) for lane in range(num_lanes)]
@@ -150,7 +152,7 @@ class SelfPlay:
         Args:
             evaluator: Scores positions.
             num_positions: The quota.
-            model_version: Stored with the games that end in this call.
+            model_version: Stored with the games that end in this call; a new one means new weights.
             progress: Called with the positions made so far after every round that moved.
 
         Returns:
@@ -158,7 +160,10 @@ class SelfPlay:
         """
         finished: list[GameRecord] = []
         stats = SelfPlayStats()
-        before = self._search.evaluations, self._search.depths
+        if model_version != self._model_version:
+            self._search.forget_evaluations()
+            self._model_version = model_version
+        before = self._search.evaluations, self._search.recalled, self._search.depths
         while stats.positions < num_positions:
             done = self._search.advance(self._lanes, evaluator)
             if done.any():
@@ -166,7 +171,8 @@ class SelfPlay:
                 if progress is not None:
                     progress(stats.positions)
         stats.evaluations = self._search.evaluations - before[0]
-        stats.depths = self._search.depths - before[1]
+        stats.recalled = self._search.recalled - before[1]
+        stats.depths = self._search.depths - before[2]
         return finished, stats
 
     def _move(self, lanes: npt.NDArray[np.intp], model_version: int, stats: SelfPlayStats) -> list[GameRecord]:
@@ -197,8 +203,8 @@ class SelfPlay:
         game = self._games[lane]
         action = found.action
         if len(game.actions) < self._cfg.sampled_plies:
-            chances = found.visit_counts / found.visit_counts.sum()
-            action = int(found.legal_actions[game.rng.choice(len(chances), p=chances)])
+            odds = (found.visit_counts / found.visit_counts.max()) ** (1 / self._cfg.temperature)
+            action = int(found.legal_actions[game.rng.choice(len(odds), p=odds / odds.sum())])
         game.states.append(self._env.states[lane].copy())
         game.actions.append(action)
         game.values.append(found.value)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -20,6 +20,7 @@ import numpy.typing as npt
 from envs import Variant, engine_for, variant_from_document
 from models.evaluator import OnnxEvaluator
 from train.config import RunConfig, SearchConfig, SelfplayConfig
+from train.plugins import POLICY, Plugin, import_plugins
 from train.selfplay import SelfPlay, SelfPlayStats
 from train.shards import GameRecord
 
@@ -50,6 +51,7 @@ class WorkerTask:
         seed: The run's seed.
         life: The iteration at which the run was started or resumed; a resumed run plays other games.
         graph: The network as an ONNX model.
+        plugins: Those that register the search policy; none for a built-in one.
     """
 
     document: Mapping[str, Any]
@@ -60,11 +62,16 @@ class WorkerTask:
     seed: int
     life: int
     graph: bytes
+    plugins: tuple[Plugin, ...]
 
     @classmethod
-    def of(cls, cfg: RunConfig, variant: Variant, *, life: int, graph: bytes) -> WorkerTask:
-        """Return the task of a run's workers."""
-        return cls(variant.document, variant.options, variant.name, cfg.search, cfg.selfplay, cfg.seed, life, graph)
+    def of(
+        cls, cfg: RunConfig, variant: Variant, *, life: int, graph: bytes, plugins: Iterable[Plugin] = ()
+    ) -> WorkerTask:
+        """Return the task of a run's workers; of its plugins they get those that search."""
+        searching = tuple(plugin for plugin in plugins if f"{POLICY}={cfg.search.policy}" in plugin.registers)
+        game = (variant.document, variant.options, variant.name)
+        return cls(*game, cfg.search, cfg.selfplay, cfg.seed, life, graph, searching)
 
 
 class SelfPlayWorker:
@@ -77,6 +84,7 @@ class SelfPlayWorker:
             task: What to play and how.
             number: This worker's number, from 0.
         """
+        import_plugins(task.plugins)
         variant = variant_from_document(task.document, task.options, name=task.name)
         self._evaluator = OnnxEvaluator(task.graph, threads=1)
         self._selfplay = SelfPlay(engine_for(variant), task.search, task.selfplay, seed=(task.seed, number, task.life))

@@ -1,5 +1,6 @@
 """Checkpoints: whole or not there, refused by name when damaged, never of another game."""
 
+import dataclasses
 import json
 import logging
 import os
@@ -279,6 +280,33 @@ def test_a_network_that_this_version_does_not_know_is_refused(run):
     rewrite_state(run, lambda state: state["network"].update(attention_heads=4))
     with pytest.raises(CheckpointMismatch, match="attention_heads"):
         load_player(run)
+
+
+def test_a_kind_of_network_that_nothing_registers_is_refused_and_its_plugin_asked_for(run):
+    rewrite_state(run, lambda state: state["network"].update(kind="mixer"))
+    message = r"000002: .*network\.kind 'mixer' is not known: give the plugin file that registers it"
+    with pytest.raises(CheckpointMismatch, match=message):
+        load_player(run)
+
+
+def test_networks_of_two_kinds_are_not_taken_for_each_other():
+    variant = make_variant()
+    stored = identity(variant, make_network(variant))
+    other = json.loads(json.dumps(stored))
+    other["network"]["kind"] = "mixer"
+    with pytest.raises(CheckpointMismatch, match=r"network\.kind$"):
+        check_identity(stored, other, "run")
+
+
+def test_a_checkpoint_older_than_a_network_key_means_its_default(run):
+    later = ("kind", "soft_policy", "future_pieces")
+    rewrite_state(run, lambda state: [state["network"].pop(key) for key in later])
+    network, variant, state = load_player(run)
+    assert network.cfg == CFG
+    check_identity(state, identity(variant, make_network(variant)), "run")
+    softer = identity(variant, make_network(variant, cfg=dataclasses.replace(CFG, soft_policy=True)))
+    with pytest.raises(CheckpointMismatch, match=r"network\.soft_policy$"):
+        check_identity(state, softer, "run")
 
 
 def test_weights_of_another_network_are_refused_by_tensor_name(run):

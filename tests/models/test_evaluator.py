@@ -1,5 +1,6 @@
 """Evaluators: ONNX Runtime says what PyTorch says, also after new weights have been published."""
 
+import json
 import subprocess
 import sys
 import time
@@ -9,7 +10,9 @@ import onnx
 import pytest
 import torch
 
+from models import evaluator as evaluators
 from models.evaluator import (
+    ExportError,
     OnnxEvaluator,
     TorchEvaluator,
     UniformEvaluator,
@@ -17,12 +20,14 @@ from models.evaluator import (
     make_evaluator,
     weights_of,
 )
-from models.network import GameSpec, NetworkConfig, PolicyValueNetwork, untrained_network
+from models.network import GameSpec, NetworkConfig, NetworkOutput, PolicyValueNetwork, untrained_network
 
 ACTIONS = 150
 CONFIGS = {
     "with squeeze-and-excitation": NetworkConfig(blocks=2, channels=16),
-    "with global pooling": NetworkConfig(blocks=2, channels=16, squeeze_excitation=False, global_pooling=True),
+    "with global pooling": NetworkConfig(
+        blocks=2, channels=16, squeeze_excitation=False, global_pooling=True, soft_policy=True, future_pieces=True
+    ),
 }
 HOLES = {"with squeeze-and-excitation": 0, "with global pooling": 3}
 SHAPES = [(1, 1), (1, 37), (32, 50), (7, 13), (33, 2)]
@@ -33,6 +38,7 @@ def make_network(kind: str, *, seed: int = 0) -> PolicyValueNetwork:
     rng = np.random.default_rng(0)
     spec = GameSpec(
         observation_shape=(6, 5, 6),
+        piece_planes=4,
         action_planes=8,
         gather_index=rng.permutation(8 * 30)[:ACTIONS].astype(np.int32),
         num_squares=30 - HOLES[kind],
@@ -63,7 +69,7 @@ def make_inputs(rows: int, width: int, *, holes: int) -> tuple[np.ndarray, np.nd
 def evaluate_eagerly(network: PolicyValueNetwork, observations: np.ndarray, legal: np.ndarray):
     with torch.no_grad():
         network.eval()
-        logits, wdl_logits, _ = network(torch.from_numpy(observations), torch.from_numpy(legal).long())
+        logits, wdl_logits = network(torch.from_numpy(observations), torch.from_numpy(legal).long())[:2]
     return logits.numpy(), wdl_logits.softmax(dim=1).numpy()
 
 
@@ -105,14 +111,17 @@ def test_onnx_and_eager_agree_after_publishing_other_weights_and_statistics(expo
         assert_same(evaluator, network, kind)
 
 
-def test_the_graph_holds_every_weight_by_name_and_nothing_else_that_training_changes(exported):
+def test_the_graph_lists_all_weights_and_holds_those_that_play_needs(exported):
     kind, graph = exported
-    initialisers = {tensor.name: tuple(tensor.dims) for tensor in onnx.load_from_string(graph).graph.initializer}
-    weights = weights_of(make_network(kind))
-    assert {name: array.shape for name, array in weights.items()} == {
-        name: shape for name, shape in initialisers.items() if not name.endswith("gather_index")
-    }
-    assert not any("moves_left" in name for name in weights)
+    model = onnx.load_from_string(graph)
+    initialisers = {tensor.name: tuple(tensor.dims) for tensor in model.graph.initializer}
+    weights = {name: array.shape for name, array in weights_of(make_network(kind)).items()}
+    listed = json.loads(next(entry.value for entry in model.metadata_props if entry.key == "weights"))
+    assert {name: tuple(shape) for name, shape in listed.items()} == weights
+    held = {name for name in weights if name in initialisers}
+    assert weights.keys() - held == {f"folded.value.moves_left.{part}" for part in ("weight", "bias")}
+    assert all(initialisers[name] == weights[name] for name in held)
+    assert not any("soft" in name or "future" in name for name in (*weights, *initialisers))
 
 
 def test_publishing_is_quick(exported):
@@ -123,13 +132,13 @@ def test_publishing_is_quick(exported):
     assert time.perf_counter() - start < 0.5
 
 
-@pytest.mark.parametrize("change", ["renamed", "missing", "reshaped"])
+@pytest.mark.parametrize("change", ["renamed", "missing", "reshaped", "more"])
 def test_weights_of_another_architecture_are_refused_and_the_old_ones_stay(exported, change):
     kind, graph = exported
     network = make_fresh_network(kind)
-    name = "folded.policy.bias"
+    name = "folded.blocks.2.first.conv.bias" if change == "more" else "folded.policy.bias"
     weights = weights_of(make_network(kind, seed=1))
-    values = weights.pop(name)
+    values = weights.pop(name, np.zeros(16, dtype=np.float32))
     if change != "missing":
         weights["other" if change == "renamed" else name] = values[:-1] if change == "reshaped" else values
     for evaluator in (OnnxEvaluator(graph), TorchEvaluator(network)):
@@ -145,6 +154,108 @@ def test_the_torch_evaluator_agrees_with_the_network_before_and_after_publishing
     assert_same(evaluator, network, kind)
     evaluator.publish(weights_of(other))
     assert_same(evaluator, other, kind)
+
+
+@pytest.mark.parametrize("kind", CONFIGS)
+@pytest.mark.parametrize(("dtype", "tolerance"), [(torch.bfloat16, 0.1), (torch.float16, 0.01)])
+def test_half_precision_is_near_single_precision_and_answers_in_it(kind, dtype, tolerance):
+    network = make_network(kind)
+    evaluator = TorchEvaluator(network, dtype=dtype)
+    assert_same(evaluator, network, kind, tolerance=tolerance)
+    evaluator.publish(weights_of(make_network(kind, seed=1)))
+    assert_same(evaluator, make_network(kind, seed=1), kind, tolerance=tolerance)
+    sums = evaluator(*make_inputs(32, 50, holes=HOLES[kind]))[1].sum(axis=1)
+    np.testing.assert_allclose(sums, 1, atol=1e-6)  # the softmax itself is in single precision
+
+
+def test_an_overflow_of_half_precision_is_an_error_and_no_opinion():
+    kind = "with squeeze-and-excitation"
+    network = make_network(kind)
+    with torch.no_grad():
+        network.stem.conv.weight.mul_(1e6)
+    inputs = make_inputs(2, 5, holes=0)
+    assert np.isfinite(TorchEvaluator(network)(*inputs)[1]).all()
+    with pytest.raises(FloatingPointError, match=r"not finite in torch\.float16$"):
+        TorchEvaluator(network, dtype=torch.float16)(*inputs)
+
+
+# Networks of a user's own
+
+
+class Own(PolicyValueNetwork):
+    """Normalises by itself and scales by a bare parameter and a constant."""
+
+    def __init__(self, spec: GameSpec, cfg: NetworkConfig) -> None:
+        super().__init__(spec, cfg)
+        self.conv = torch.nn.Conv2d(spec.observation_shape[0], spec.action_planes, 3, padding=1)
+        self.norm = torch.nn.BatchNorm2d(spec.action_planes)
+        self.gain = torch.nn.Parameter(torch.ones(()))
+        self.value = torch.nn.Sequential(torch.nn.LayerNorm(spec.action_planes), torch.nn.Linear(spec.action_planes, 4))
+        self.register_buffer("offset", torch.full((1,), 0.5), persistent=False)
+
+    def forward(self, observations: torch.Tensor, legal_actions: torch.Tensor) -> NetworkOutput:
+        planes = torch.nn.functional.gelu(self.norm(self.conv(observations))) * self.gain + self.offset
+        value = self.value(planes.mean(dim=(2, 3)))
+        return NetworkOutput(self.gather_policy(planes, legal_actions), value[:, :3], value[:, 3].exp())
+
+
+def own_network(seed: int) -> Own:
+    """Make one that has seen some data."""
+    torch.manual_seed(seed)
+    network = Own(make_network("with squeeze-and-excitation").spec, NetworkConfig(kind="own"))
+    observations, legal = make_inputs(16, 4, holes=0)
+    for _ in range(20):
+        network(torch.from_numpy(observations) * seed, torch.from_numpy(legal).long())
+    with torch.no_grad():
+        network.gain.add_(seed)
+    return network.eval()
+
+
+def test_a_network_with_layers_of_its_own_is_exported_and_published_whole():
+    evaluator = OnnxEvaluator(export_graph(own_network(1)))
+    assert_same(evaluator, own_network(1), "with squeeze-and-excitation")
+    other = own_network(2)
+    weights = weights_of(other)
+    assert {"folded.gain", "folded.norm.running_mean"} <= weights.keys()
+    assert not {"folded.offset", "folded.norm.num_batches_tracked"} & weights.keys()
+    for one in (evaluator, TorchEvaluator(own_network(1))):
+        one.publish(weights)
+        assert_same(one, other, "with squeeze-and-excitation")
+
+
+def lose_a_weight(model: onnx.ModelProto) -> None:
+    """Make a constant of a weight, which publishing then does not reach."""
+    next(tensor for tensor in model.graph.initializer if tensor.name == "folded.policy.bias").name = "constant"
+    for node in model.graph.node:
+        node.input[:] = ["constant" if name == "folded.policy.bias" else name for name in node.input]
+
+
+def change_an_activation(model: onnx.ModelProto) -> None:
+    next(node for node in model.graph.node if node.op_type == "Relu").op_type = "Sigmoid"
+
+
+def build_a_batch_size_in(model: onnx.ModelProto) -> None:
+    model.graph.input[0].type.tensor_type.shape.dim[0].dim_value = 2
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lose_a_weight, "its ONNX graph is off by .* in prior_logits"),
+        (change_an_activation, "its ONNX graph is off by .* in prior_logits"),
+        (build_a_batch_size_in, "its ONNX graph does not run: .*observations"),
+    ],
+)
+def test_a_faulty_graph_is_refused(exported, change, message, monkeypatch):
+    kind, graph = exported
+    model = onnx.load_from_string(graph)
+    del model.metadata_props[:]
+    monkeypatch.setattr(evaluators, "_trace", lambda _network: model)
+    export_graph(make_fresh_network(kind))
+    del model.metadata_props[:]
+    change(model)
+    with pytest.raises(ExportError, match=rf"network\.kind 'resnet', N = 1, M = 5: {message}"):
+        export_graph(make_fresh_network(kind))
 
 
 def test_evaluating_changes_neither_network_nor_arguments(exported):

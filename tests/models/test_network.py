@@ -1,17 +1,32 @@
 """The network: what its outputs mean, and what must not change them."""
 
+import itertools
+from collections.abc import Iterator
+
 import numpy as np
 import pytest
 import torch
 
-from models.network import GameSpec, InferenceNetwork, NetworkConfig, PolicyValueNetwork, untrained_network
+import envs
+from envs.reference import MAIN_GAMES
+from models.network import (
+    NETWORKS,
+    GameSpec,
+    InferenceNetwork,
+    NetworkConfig,
+    NetworkOutput,
+    PolicyValueNetwork,
+    ResidualNetwork,
+    register_network,
+    untrained_network,
+)
 
 PLANES, HEIGHT, WIDTH, ACTION_PLANES, ACTIONS = 7, 5, 6, 9, 120
 SMALL = NetworkConfig(blocks=2, channels=8, value_channels=4, value_hidden=16)
 VARIETIES = [
     SMALL,
     NetworkConfig(blocks=2, channels=8, squeeze_excitation=False),
-    NetworkConfig(blocks=2, channels=8, global_pooling=True),
+    NetworkConfig(blocks=2, channels=8, global_pooling=True, soft_policy=True, future_pieces=True),
 ]
 
 
@@ -19,6 +34,7 @@ def make_spec(*, holes: int = 0) -> GameSpec:
     cells = np.random.default_rng(0).permutation(ACTION_PLANES * HEIGHT * WIDTH)[:ACTIONS]
     return GameSpec(
         observation_shape=(PLANES, HEIGHT, WIDTH),
+        piece_planes=PLANES - 1,
         action_planes=ACTION_PLANES,
         gather_index=cells.astype(np.int32),
         num_squares=HEIGHT * WIDTH - holes,
@@ -48,21 +64,83 @@ def trained(network: PolicyValueNetwork) -> PolicyValueNetwork:
 @pytest.mark.parametrize("cfg", VARIETIES)
 def test_outputs_have_the_documented_shapes(cfg):
     outputs = untrained_network(make_spec(), cfg, seed=0)(*make_inputs(4, 11))
-    assert [tuple(output.shape) for output in outputs] == [(4, 11), (4, 3), (4,)]
-    assert (outputs[2] >= 0).all()
+    assert [tuple(output.shape) for output in outputs[:3]] == [(4, 11), (4, 3), (4,)]
+    assert (outputs.moves_left >= 0).all()
+    if cfg.soft_policy:
+        assert tuple(outputs.soft_policy_logits.shape) == (4, 11)
+        assert tuple(outputs.future_logits.shape) == (4, PLANES, HEIGHT, WIDTH)
+    else:
+        assert outputs.soft_policy_logits is outputs.future_logits is None
 
 
-@pytest.mark.parametrize("cfg", VARIETIES)
-def test_an_untrained_network_is_near_uniform_and_sees_near_even_games(cfg):
-    for seed in range(3):
-        network = untrained_network(make_spec(), cfg, seed=seed).eval()
-        with torch.no_grad():
-            logits, wdl_logits, _ = network(*make_inputs(64, 40))
-        policy = logits.softmax(dim=1) * 40
-        wdl = wdl_logits.softmax(dim=1)
-        assert policy.min() > 0.5
-        assert policy.max() < 2
-        assert (wdl[:, 0] - wdl[:, 2]).abs().max() < 0.1
+@pytest.fixture(scope="module", params=MAIN_GAMES)
+def positions(request) -> tuple[GameSpec, torch.Tensor, torch.Tensor]:
+    """Reach positions of a main game by random moves: its spec, their observations and legal actions."""
+    variant = envs.load_variant(request.param)
+    env, rng = envs.VectorEnv(variant, 8, seed=1), np.random.default_rng(1)
+    for _ in range(40):
+        env.step(np.array([rng.choice(np.flatnonzero(mask)) if mask.any() else 0 for mask in env.legal_action_mask]))
+        env.reset(env.over)
+    game = envs.engine_for(variant)
+    legal, _ = envs.legal_actions(game, env.states)
+    return GameSpec.of(game), torch.from_numpy(env.observe()), torch.from_numpy(legal).long()
+
+
+@pytest.mark.parametrize("blocks", [2, 12])
+@pytest.mark.parametrize(("excited", "pooled", "auxiliary"), list(itertools.product((True, False), repeat=3)))
+def test_an_untrained_network_is_within_a_factor_of_1_5_of_uniform_and_sees_even_games(
+    positions, blocks, excited, pooled, auxiliary
+):
+    spec, observations, legal = positions
+    cfg = NetworkConfig(
+        blocks=blocks,
+        channels=16,
+        squeeze_excitation=excited,
+        global_pooling=pooled,
+        soft_policy=auxiliary,
+        future_pieces=auxiliary,
+    )
+    with torch.no_grad():
+        output = untrained_network(spec, cfg, seed=blocks).eval()(observations, legal)
+    real = legal >= 0
+    policies = [output.policy_logits] + ([output.soft_policy_logits] if auxiliary else [])
+    for logits in policies:
+        policy = logits.masked_fill(~real, -torch.inf).softmax(dim=1) * real.sum(dim=1, keepdim=True)
+        assert policy[real].min() > 1 / 1.5
+        assert policy[real].max() < 1.5
+    wdl = output.wdl_logits.softmax(dim=1)
+    assert (wdl[:, 0] - wdl[:, 2]).abs().max() < 0.05
+    assert (wdl - 1 / 3).abs().max() < 0.05
+    if auxiliary:
+        future = output.future_logits.softmax(dim=1) * (spec.piece_planes + 1)
+        assert future.min() > 1 / 1.5
+        assert future.max() < 1.5
+
+
+@pytest.mark.parametrize("name", MAIN_GAMES)
+def test_the_spec_counts_the_piece_planes_that_an_observation_begins_with(name):
+    game = envs.engine_for(envs.load_variant(name))
+    spec = GameSpec.of(game)
+    start = envs.VectorEnv(game.variant, 1).observe()[0]
+    names = [plane.name for plane in envs.observation.observation_planes(game.variant)]
+    types = spec.piece_planes // 2
+    assert [name.split()[0] for name in names[: 2 * types]] == ["own"] * types + ["enemy"] * types
+    assert "castling" in names[2 * types]
+    assert start[: spec.piece_planes].sum() == (envs.boards(game, envs.VectorEnv(game.variant, 1).states) > 0).sum()
+
+
+def test_auxiliary_heads_leave_the_other_outputs_and_the_weights_that_play_alone():
+    plain, helped = (
+        untrained_network(make_spec(), NetworkConfig(blocks=1, channels=8, **heads), seed=4).eval()
+        for heads in ({}, {"soft_policy": True, "future_pieces": True})
+    )
+    inputs = make_inputs(3, 9)
+    with torch.no_grad():
+        for one, other in zip(plain(*inputs)[:3], helped(*inputs)[:3]):
+            assert torch.equal(one, other)
+    names = [set(InferenceNetwork(network).state_dict()) for network in (plain, helped)]
+    assert names[0] == names[1]
+    assert any(name.startswith("soft_policy") for name in helped.state_dict())
 
 
 def test_padded_entries_do_not_change_the_others():
@@ -70,8 +148,10 @@ def test_padded_entries_do_not_change_the_others():
     observations, legal = make_inputs(5, 12)
     padded = torch.cat((legal, torch.full((5, 7), -1)), dim=1)
     with torch.no_grad():
-        for narrow, wide in zip(network(observations, legal), network(observations, padded)):
-            assert torch.equal(narrow, wide[:, :12] if wide.ndim == 2 and wide.shape[1] > 3 else wide)
+        narrow, wide = network(observations, legal), network(observations, padded)
+    assert torch.equal(narrow.policy_logits, wide.policy_logits[:, :12])
+    assert torch.equal(narrow.wdl_logits, wide.wdl_logits)
+    assert torch.equal(narrow.moves_left, wide.moves_left)
 
 
 def test_each_action_reads_its_own_plane_and_cell():
@@ -92,7 +172,7 @@ def test_rows_are_evaluated_independently():
     with torch.no_grad():
         together = network(observations, legal)
         alone = [network(observations[row : row + 1], legal[row : row + 1]) for row in range(6)]
-    for number, whole in enumerate(together):
+    for number, whole in enumerate(together[:3]):
         torch.testing.assert_close(whole, torch.cat([outputs[number] for outputs in alone]), atol=1e-5, rtol=1e-5)
 
 
@@ -128,7 +208,7 @@ def test_folding_the_normalisation_changes_nothing(cfg):
     network = trained(untrained_network(make_spec(), cfg, seed=0)).eval()
     inputs = make_inputs(8, 10)
     with torch.no_grad():
-        logits, wdl_logits, _ = network(*inputs)
+        logits, wdl_logits = network(*inputs)[:2]
         folded_logits, wdl = InferenceNetwork(network)(*inputs)
     torch.testing.assert_close(folded_logits, logits, atol=1e-4, rtol=0)
     torch.testing.assert_close(wdl, wdl_logits.softmax(dim=1), atol=1e-5, rtol=0)
@@ -139,3 +219,60 @@ def test_folding_the_normalisation_changes_nothing(cfg):
 def test_a_size_that_makes_no_network_is_refused_by_name(field, value):
     with pytest.raises(ValueError, match=f"network.{field} is {value}"):
         NetworkConfig(**{field: value})
+
+
+# Kinds of networks
+
+
+class Linear(PolicyValueNetwork):
+    """Reads everything off the mean of each plane."""
+
+    def __init__(self, spec: GameSpec, cfg: NetworkConfig) -> None:
+        super().__init__(spec, cfg)
+        self.policy = torch.nn.Conv2d(spec.observation_shape[0], spec.action_planes, 1)
+        self.value = torch.nn.Linear(spec.observation_shape[0], 4)
+
+    def forward(self, observations: torch.Tensor, legal_actions: torch.Tensor) -> NetworkOutput:
+        value = self.value(observations.mean(dim=(2, 3)))
+        policy_logits = self.gather_policy(self.policy(observations), legal_actions)
+        return NetworkOutput(policy_logits, value[:, :3], value[:, 3].exp())
+
+
+@pytest.fixture
+def _own_names() -> Iterator[None]:
+    """Take back what a test registers."""
+    before = dict(NETWORKS)
+    yield
+    NETWORKS.clear()
+    NETWORKS.update(before)
+
+
+@pytest.mark.usefixtures("_own_names")
+def test_a_registered_kind_is_built_by_its_name():
+    assert type(untrained_network(make_spec(), NetworkConfig(), seed=0)) is ResidualNetwork
+    assert register_network("linear")(Linear) is Linear
+    network = untrained_network(make_spec(), NetworkConfig(kind="linear"), seed=0)
+    assert type(network) is Linear
+    assert [tuple(output.shape) for output in network(*make_inputs(2, 5))[:3]] == [(2, 5), (2, 3), (2,)]
+
+
+@pytest.mark.usefixtures("_own_names")
+def test_a_name_is_not_registered_twice():
+    with pytest.raises(ValueError, match=r"network\.kind 'resnet' is taken by ResidualNetwork"):
+        register_network("resnet")(Linear)
+    assert NETWORKS["resnet"] is ResidualNetwork
+
+
+def test_an_unknown_kind_asks_for_its_plugin_and_lists_what_is_known():
+    message = r"network\.kind 'transformer' is not known: give the plugin file that registers it \(known: .*resnet.*\)"
+    with pytest.raises(ValueError, match=message):
+        untrained_network(make_spec(), NetworkConfig(kind="transformer"), seed=0)
+
+
+def test_making_a_network_leaves_the_global_generator_alone():
+    torch.manual_seed(3)
+    expected = torch.rand(3)
+    torch.manual_seed(3)
+    first, second = (untrained_network(make_spec(), SMALL, seed=7).state_dict() for _ in range(2))
+    assert torch.equal(torch.rand(3), expected)
+    assert all(torch.equal(first[name], second[name]) for name in first)

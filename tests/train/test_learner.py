@@ -14,12 +14,16 @@ from train.learner import (
     Learner,
     NonFiniteLossError,
     compute_losses,
+    estimate_statistics,
+    soften,
 )
-from train.replay import Batch
+from train.metrics import METRICS
+from train.replay import HOLE, Batch
 
 ACTIONS, WIDTH = 90, 12
 SPEC = GameSpec(
     observation_shape=(6, 4, 5),
+    piece_planes=4,
     action_planes=6,
     gather_index=np.random.default_rng(0).permutation(6 * 20)[:ACTIONS].astype(np.int32),
     num_squares=20,
@@ -27,11 +31,12 @@ SPEC = GameSpec(
     rules_hash="r",
 )
 CFG = NetworkConfig(blocks=2, channels=16, value_channels=8, value_hidden=32)
+AUXILIARY = dataclasses.replace(CFG, soft_policy=True, future_pieces=True)
 QUICK = LearnerConfig(learning_rate=0.01, warmup_steps=10)
 
 
-def make_network(seed: int = 0) -> PolicyValueNetwork:
-    return untrained_network(SPEC, CFG, seed=seed)
+def make_network(seed: int = 0, cfg: NetworkConfig = CFG) -> PolicyValueNetwork:
+    return untrained_network(SPEC, cfg, seed=seed)
 
 
 def make_batch(rows: int = 32, *, seed: int = 0) -> Batch:
@@ -53,6 +58,7 @@ def make_batch(rows: int = 32, *, seed: int = 0) -> Batch:
         has_policy=has_policy,
         wdl_target=rng.dirichlet(np.ones(3), rows).astype(np.float32),
         moves_left=moves_left,
+        future_pieces=np.where(rng.random((rows, 4, 5)) < 0.1, HOLE, rng.integers(0, 5, (rows, 4, 5))),
     )
 
 
@@ -95,15 +101,13 @@ def test_illegal_logits_get_no_gradient_and_legal_ones_do():
 
 
 def test_padding_wider_changes_no_loss():
-    network, batch = make_network().eval(), make_batch()
+    network, batch = make_network(cfg=AUXILIARY).eval(), make_batch()
     wide = dataclasses.replace(
         batch,
         legal_actions=np.pad(batch.legal_actions, ((0, 0), (0, 9)), constant_values=-1),
         policy_target=np.pad(batch.policy_target, ((0, 0), (0, 9))),
     )
-    for narrow, padded in zip(
-        vars(compute_losses(network, batch)).values(), vars(compute_losses(network, wide)).values()
-    ):
+    for narrow, padded in zip(*(compute_losses(network, one).named().values() for one in (batch, wide))):
         torch.testing.assert_close(narrow, padded)
 
 
@@ -134,6 +138,108 @@ def test_a_row_without_an_end_does_not_train_moves_left():
     loss.backward()
     assert loss.item() == 0
     assert (network.value.moves_left.weight.grad == 0).all()
+
+
+# Auxiliary heads
+
+
+def test_the_soft_policy_is_the_fourth_root_of_the_policy_over_its_support():
+    batch = make_batch(9)
+    softer = soften(torch.from_numpy(batch.policy_target)).numpy()
+    for row, target in enumerate(batch.policy_target):
+        roots = [float(share) ** 0.25 if share > 0 else 0.0 for share in target]
+        expected = [root / sum(roots) if batch.has_policy[row] else 0.0 for root in roots]
+        assert softer[row] == pytest.approx(expected, abs=1e-6)
+    assert (softer[batch.legal_actions < 0] == 0).all()
+
+
+def test_auxiliary_losses_are_what_a_loop_over_rows_and_squares_gives():
+    network, batch = make_network(cfg=AUXILIARY).eval(), make_batch(9)
+    with torch.no_grad():
+        losses = compute_losses(network, batch)
+        output = network(torch.from_numpy(batch.observations), torch.from_numpy(batch.legal_actions))
+    softer = soften(torch.from_numpy(batch.policy_target)).numpy()
+    policies, squares = [], []
+    for row in range(9):
+        width = int((batch.legal_actions[row] >= 0).sum())
+        log_policy = output.soft_policy_logits[row, :width].log_softmax(dim=0).numpy()
+        if batch.has_policy[row]:
+            policies.append(-(softer[row, :width] * log_policy).sum())
+        for rank, file in np.argwhere(batch.future_pieces[row] != HOLE):
+            log_pieces = output.future_logits[row, :, rank, file].log_softmax(dim=0)
+            squares.append(-float(log_pieces[batch.future_pieces[row, rank, file]]))
+    assert losses.soft_policy.item() == pytest.approx(np.mean(policies), rel=1e-5)
+    assert losses.future_pieces.item() == pytest.approx(np.mean(squares), rel=1e-5)
+
+
+def test_one_batch_overfits_the_auxiliary_heads_too():
+    batch = make_batch(16)
+    learner = Learner(make_network(cfg=AUXILIARY), QUICK)
+    first = learner.step(batch)
+    for _ in range(250):
+        last = learner.step(batch)
+    softer = soften(torch.from_numpy(batch.policy_target))[torch.from_numpy(batch.has_policy)]
+    floor = -torch.xlogy(softer, softer).sum(dim=1).mean().item()
+    assert first["soft_policy_loss"] > floor + 0.1
+    assert last["soft_policy_loss"] == pytest.approx(floor, abs=0.03)
+    assert first["future_pieces_loss"] > 1.4
+    assert last["future_pieces_loss"] < 0.3
+    assert last["policy_kl"] < 0.05
+    assert last["value_loss"] < first["value_loss"]
+
+
+def test_holes_get_no_gradient_from_the_future_board_and_squares_do():
+    network, batch = make_network(cfg=AUXILIARY), make_batch(3)
+    planes: list[torch.Tensor] = []
+
+    def keep(_module: torch.nn.Module, _inputs: object, output: torch.Tensor) -> None:
+        output.retain_grad()
+        planes.append(output)
+
+    network.future.register_forward_hook(keep)
+    compute_losses(network, batch).future_pieces.backward()
+    touched = planes[0].grad.abs().sum(dim=1).numpy() > 0
+    np.testing.assert_array_equal(touched, batch.future_pieces != HOLE)
+
+
+def test_auxiliary_losses_count_with_their_weights_and_where_they_are_reported():
+    batch = make_batch()
+    cfg = LearnerConfig(moves_left_weight=0.5, soft_policy_weight=3.0, future_pieces_weight=0.7)
+    weights = {"policy_loss": 1, "value_loss": 1, "moves_left_loss": 0.5}
+    weights |= {"soft_policy_loss": 3.0, "future_pieces_loss": 0.7}
+    learner = Learner(make_network(cfg=AUXILIARY), cfg)
+    metrics = learner.step(batch)
+    assert metrics["loss"] == pytest.approx(sum(share * metrics[name] for name, share in weights.items()))
+    assert {*learner.metric_names, "learning_rate", "skipped"} == metrics.keys()
+    assert all(f"train/{name}" in METRICS for name in learner.metric_names)
+
+
+def test_a_network_without_auxiliary_heads_reports_none_and_needs_no_future_boards():
+    learner = Learner(make_network(), QUICK)
+    metrics = learner.step(dataclasses.replace(make_batch(), future_pieces=None))
+    assert not any("soft" in name or "future" in name for name in metrics)
+    assert {*learner.metric_names, "learning_rate", "skipped"} == metrics.keys()
+
+
+def test_a_head_that_the_config_asks_for_and_nothing_serves_is_refused():
+    network, batch = make_network(cfg=AUXILIARY), make_batch(4)
+    with pytest.raises(ValueError, match="the batch holds no future boards"):
+        compute_losses(network, dataclasses.replace(batch, future_pieces=None))
+    network.soft_policy = None
+    with pytest.raises(ValueError, match=r"network\.soft_policy is set, but networks of the kind 'resnet' have no"):
+        compute_losses(network, batch)
+
+
+def test_statistics_of_every_kind_of_batch_normalisation_are_estimated():
+    network, batch = make_network(), make_batch(64)
+    network.value.hidden = torch.nn.Sequential(network.value.hidden, torch.nn.BatchNorm1d(32))
+    seen: list[torch.Tensor] = []
+    network.value.hidden[0].register_forward_hook(lambda _module, _inputs, output: seen.append(output))
+    estimate_statistics(network, [batch])
+    torch.testing.assert_close(network.value.hidden[1].running_mean, seen[0].mean(dim=0))
+
+
+# Steps and snapshots
 
 
 def test_the_step_size_warms_up_and_stays():

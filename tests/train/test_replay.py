@@ -10,7 +10,7 @@ import pytest
 import envs
 from models.storage import CheckpointMismatch, CorruptFile
 from train.config import ReplayConfig
-from train.replay import POLICY_SHARE, ReplayBuffer, value_as_wdl, window_rows
+from train.replay import HOLE, POLICY_SHARE, ReplayBuffer, piece_maps, value_as_wdl, window_rows
 from train.shards import GameRecord, ShardInfo, read_shard, store_games, verify_game, write_shard
 
 VARIANT = envs.load_variant("gardner")
@@ -61,8 +61,8 @@ def games() -> list[GameRecord]:
 
 
 def make_buffer(folder: Path, games: list[GameRecord], **settings: float) -> tuple[ReplayBuffer, ShardInfo]:
-    outcome_weight = settings.pop("outcome_weight", 0.5)
-    buffer = ReplayBuffer(GAME, ReplayConfig(**settings), outcome_weight=outcome_weight)
+    others = {name: settings.pop(name) for name in ("outcome_weight", "future_plies") if name in settings}
+    buffer = ReplayBuffer(GAME, ReplayConfig(**settings), **others)
     info = write_shard(folder, "games", games, GAME)
     buffer.add(folder, info)
     return buffer, info
@@ -272,7 +272,7 @@ def test_old_rows_leave_the_window_and_are_never_drawn_again(tmp_path, games):
 
 def test_restoring_reads_only_what_is_left_and_draws_the_same(tmp_path, games):
     cfg = ReplayConfig(window_base=60)
-    buffer, restored = ReplayBuffer(GAME, cfg), ReplayBuffer(GAME, cfg)
+    buffer, restored = (ReplayBuffer(GAME, cfg, future_plies=3) for _ in range(2))
     infos = [write_shard(tmp_path, str(number), [record], GAME) for number, record in enumerate(games)]
     for info in infos:
         buffer.add(tmp_path, info)
@@ -438,3 +438,89 @@ def test_a_stored_policy_that_the_rules_forbid_is_not_trained_on(tmp_path, games
     buffer, _ = make_buffer(tmp_path, [wrong])
     with pytest.raises(CorruptFile, match="not legal"):
         buffer.sample(np.random.default_rng(0), 200)
+
+
+# Future boards
+
+
+def future_by_hand(record: GameRecord, ply: int, plies: int) -> np.ndarray:
+    """Play a game out of its actions and read the board off the FEN, for the side that is to move at `ply`."""
+    env = envs.VectorEnv(VARIANT, 1)
+    env.set_fen(0, record.start_fen)
+    for action in record.actions[: ply + plies]:
+        env.step(np.array([action]))
+    letters = [piece.letter.lower() for piece in VARIANT.piece_types]
+    white_views = ply % 2 == 0
+    rows = []
+    for rank in env.fen(0).split()[0].split("/"):  # the eighth rank first
+        row: list[int] = []
+        for letter in rank:
+            if letter.isdigit():
+                row += [0] * int(letter)
+            else:
+                is_own = letter.isupper() == white_views
+                row.append(1 + letters.index(letter.lower()) + (0 if is_own else len(letters)))
+        rows.append(row)
+    return np.array(rows[::-1] if white_views else rows)
+
+
+@pytest.mark.parametrize("plies", [1, 8, 1000])
+def test_the_future_board_is_the_one_some_plies_later_or_the_last_for_both_colours(tmp_path, games, plies):
+    buffer, _ = make_buffer(tmp_path, games[:6], future_plies=plies)
+    batch = buffer.sample(np.random.default_rng(0), 120)
+    assert batch.future_pieces is not None
+    origin = lookup(games[:6])
+    kinds = set()
+    for row, planes in enumerate(batch.observations):
+        for record, ply in origin.get(board_key(planes), []):
+            np.testing.assert_array_equal(batch.future_pieces[row], future_by_hand(record, ply, plies))
+            kinds.add((ply % 2, ply + plies >= record.num_plies))
+    assert {(0, plies > 8), (1, plies > 8)} <= kinds
+
+
+def test_future_boards_stay_with_their_rows_when_old_ones_leave_the_window(tmp_path, games):
+    cfg = ReplayConfig(window_base=60)
+    buffer = ReplayBuffer(GAME, cfg, future_plies=5)
+    for number, record in enumerate(games):
+        buffer.add(tmp_path, write_shard(tmp_path, str(number), [record], GAME))
+    assert buffer.num_rows < buffer.total_rows / 4
+    batch = buffer.sample(np.random.default_rng(0), 80)
+    assert batch.future_pieces is not None
+    origin, checked = lookup(games), 0
+    for row, planes in enumerate(batch.observations):
+        for record, ply in origin.get(board_key(planes), []):
+            np.testing.assert_array_equal(batch.future_pieces[row], future_by_hand(record, ply, 5))
+            checked += 1
+    assert checked > 40
+
+
+def test_the_last_board_of_a_game_is_the_one_after_its_last_move(tmp_path, games):
+    record = next(game for game in games if game.termination)
+    buffer, _ = make_buffer(tmp_path, [record], future_plies=1)
+    batch = buffer.sample(np.random.default_rng(0), 2000)
+    assert batch.future_pieces is not None
+    last = batch.future_pieces[batch.moves_left == 1][0]
+    np.testing.assert_array_equal(last, future_by_hand(record, record.num_plies - 1, 1))
+    before = future_by_hand(record, record.num_plies - 1, 0)
+    assert (last != before).any()
+
+
+def test_without_a_head_that_wants_them_no_future_boards_are_made(tmp_path, games, monkeypatch):
+    monkeypatch.setattr("envs.replay_actions", None)
+    buffer, _ = make_buffer(tmp_path, games)
+    assert buffer.sample(np.random.default_rng(0), 8).future_pieces is None
+
+
+@pytest.mark.parametrize("name", ["asylum", "chess", "separate_realms_2", "omega", "horde"])
+def test_a_piece_map_is_the_piece_planes_of_an_observation(name):
+    game = envs.engine_for(envs.load_variant(name))
+    env, rng = envs.VectorEnv(game.variant, 6, seed=0), np.random.default_rng(0)
+    for ply in range(25):
+        planes = env.observe()
+        maps = piece_maps(game, envs.boards(game, env.states), envs.to_play(game, env.states))
+        types = len(game.variant.piece_types)
+        for piece in range(2 * types):
+            np.testing.assert_array_equal(maps == 1 + piece, planes[:, piece] > 0)
+        np.testing.assert_array_equal(maps == HOLE, planes[:, -1] == 0)
+        assert (env.to_play == ply % 2)[~env.over].all()
+        env.step(np.array([rng.choice(np.flatnonzero(mask)) if mask.any() else 0 for mask in env.legal_action_mask]))

@@ -5,42 +5,28 @@ import pytest
 
 from envs import VectorEnv, engine_for, load_variant
 from models.evaluator import UniformEvaluator
+from tests.train.numpy_policies import NumpyGumbel, NumpyPuct
+from tests.train.search_positions import (
+    MAIN_GAMES,
+    ConstantEvaluator,
+    TableEvaluator,
+    assert_same_results,
+    random_positions,
+    run_search,
+)
 from train import search_kernels
 from train.search import Search, SearchPlayer, SearchSettings, halving_visits
 
 MATE_IN_ONE = "6k1/5ppp/8/8/8/8/5PPP/R5K1 w - - 0 1"
 MATE_IN_ONE_FOR_BLACK = "r5k1/5ppp/8/8/8/8/5PPP/6K1 b - - 0 1"
+POLICIES = ["gumbel", "puct"]
 
 
-class TableEvaluator:
-    """A fixed pseudo-random function of each row alone, whatever else is in the batch."""
-
-    def __call__(self, observations, legal_actions):
-        weights = np.random.default_rng(3).normal(size=observations[0].size).astype(np.float32)
-        score = np.array([np.float32((row.ravel() * weights).sum()) for row in observations])
-        logits = np.sin(score[:, None] + legal_actions).astype(np.float32)
-        win = (1 + np.sin(score)) / 2
-        return logits, np.stack([win, np.zeros_like(win), 1 - win], axis=1).astype(np.float32)
-
-
-def random_positions(name: str, lanes: int, plies: int, seed: int) -> VectorEnv:
-    env = VectorEnv(name, lanes, seed=seed)
-    for _ in range(plies):
-        legal = [env.legal_actions(lane) for lane in range(lanes)]
-        env.step(np.array([env.rng.choice(actions) if len(actions) else 0 for actions in legal]))
-        env.reset(env.over)
-    return env
-
-
-def run_search(env, lanes, *, budgets, evaluator, noise_seed=None):
-    search = Search(env.game, len(lanes), max(budgets))
-    for slot, lane in enumerate(lanes):
-        rng = None if noise_seed is None else np.random.default_rng((noise_seed, int(lane)))
-        search.begin(slot, env.states[lane], env.histories[lane], budget=budgets[slot], rng=rng)
-    running = np.arange(len(lanes))
-    while len(running):
-        running = running[~search.advance(running, evaluator)]
-    return search, [search.result(slot) for slot in range(len(lanes))]
+@pytest.fixture
+def numpy_policies(monkeypatch):
+    """Register both policies in plain NumPy, too; returns their names."""
+    monkeypatch.setattr("train.search_policies.SEARCH_POLICIES", {"numpy-gumbel": NumpyGumbel, "numpy-puct": NumpyPuct})
+    return {"gumbel": "numpy-gumbel", "puct": "numpy-puct"}
 
 
 def children_visits(search, slot):
@@ -70,11 +56,15 @@ def test_the_halving_schedule_spends_the_budget_and_visits_the_survivors_equally
     assert sorted(set(wanted)) == list(range(max(wanted) + 1))
 
 
-@pytest.mark.parametrize("name", ["chess", "asylum", "palace_ninja_guards", "separate_realms_2", "gardner"])
-def test_visits_add_up_at_the_root_and_below(name):
+@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("name", MAIN_GAMES)
+def test_visits_add_up_at_the_root_and_below(name, policy):
     env = random_positions(name, 8, 40, seed=1)
     budgets = [64, 33, 16, 1, 7, 64, 50, 2]
-    search, results = run_search(env, range(8), budgets=budgets, evaluator=TableEvaluator(), noise_seed=5)
+    settings = SearchSettings(policy=policy)
+    search, results = run_search(
+        env, range(8), budgets=budgets, evaluator=TableEvaluator(), noise_seed=5, settings=settings
+    )
     for slot, (budget, found) in enumerate(zip(budgets, results, strict=True)):
         assert found.visit_counts.sum() == budget
         assert found.policy.sum() == pytest.approx(1, abs=1e-5)
@@ -82,15 +72,93 @@ def test_visits_add_up_at_the_root_and_below(name):
         assert all(below == own - 1 for own, below in children_visits(search, slot))
 
 
-def test_a_lane_does_not_depend_on_the_rest_of_its_batch():
+@pytest.mark.parametrize("policy", POLICIES)
+def test_a_lane_does_not_depend_on_the_rest_of_its_batch(policy):
     env = random_positions("asylum", 6, 60, seed=2)
-    _, together = run_search(env, range(6), budgets=[32] * 6, evaluator=TableEvaluator(), noise_seed=1)
+    settings = SearchSettings(policy=policy)
+    _, together = run_search(
+        env, range(6), budgets=[32] * 6, evaluator=TableEvaluator(), noise_seed=1, settings=settings
+    )
     for lane in range(6):
-        _, (alone,) = run_search(env, [lane], budgets=[32], evaluator=TableEvaluator(), noise_seed=1)
-        assert alone.action == together[lane].action
-        np.testing.assert_array_equal(alone.visit_counts, together[lane].visit_counts)
-        np.testing.assert_array_equal(alone.policy, together[lane].policy)
-        assert alone.value == together[lane].value
+        _, alone = run_search(env, [lane], budgets=[32], evaluator=TableEvaluator(), noise_seed=1, settings=settings)
+        assert_same_results(alone, [together[lane]])
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("name", MAIN_GAMES)
+def test_a_compiled_policy_searches_as_its_paper_in_plain_numpy_does(name, policy, numpy_policies):
+    env = random_positions(name, 6, 30, seed=3)
+    for budget, noise_seed in ((33, 1), (150, None)):
+        found, expected = (
+            run_search(
+                env, range(6), budgets=[budget] * 6, evaluator=TableEvaluator(2.0), noise_seed=noise_seed,
+                settings=SearchSettings(policy=chosen),
+            )[1]
+            for chosen in (policy, numpy_policies[policy])
+        )  # fmt: skip
+        for one, other in zip(found, expected, strict=True):
+            np.testing.assert_array_equal(one.visit_counts, other.visit_counts)
+            np.testing.assert_allclose(one.policy, other.policy, atol=2e-6)
+            assert one.action == other.action
+            assert policy == "gumbel" or one.value == other.value
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_a_search_is_the_same_with_the_cache_and_saves_evaluations(policy):
+    env = random_positions("gardner", 8, 10, seed=9)
+    env.states[4:] = env.states[:4]
+    plain, cached = TableEvaluator(), TableEvaluator()
+    arguments = {"budgets": [64] * 8, "noise_seed": 4}
+    _, without = run_search(env, range(8), evaluator=plain, settings=SearchSettings(policy=policy), **arguments)
+    settings = SearchSettings(policy=policy, cache_positions=4096)
+    search, found = run_search(env, range(8), evaluator=cached, settings=settings, **arguments)
+    assert_same_results(found, without)
+    assert search.evaluations == cached.rows < 0.9 * plain.rows
+    assert search.evaluations + search.recalled == plain.rows
+
+
+def test_a_cache_that_is_far_too_small_changes_nothing_either():
+    env = random_positions("asylum", 8, 40, seed=9)
+    _, without = run_search(env, range(8), budgets=[64] * 8, evaluator=TableEvaluator())
+    for size in (1, 3, 64):
+        settings = SearchSettings(cache_positions=size)
+        _, found = run_search(env, range(8), budgets=[64] * 8, evaluator=TableEvaluator(), settings=settings)
+        assert_same_results(found, without)
+
+
+def test_an_evaluation_is_remembered_until_it_is_to_be_forgotten():
+    env = random_positions("gardner", 1, 6, seed=2)
+    search = Search(env.game, 1, 8, SearchSettings(cache_positions=4096))
+
+    def evaluated(evaluator) -> int:
+        before = search.evaluations
+        search.begin(0, env.states[0], env.histories[0], budget=8, rng=None)
+        while not search.advance(np.arange(1), evaluator)[0]:
+            pass
+        return search.evaluations - before
+
+    assert evaluated(TableEvaluator()) > 0
+    first = search.result(0)
+    assert evaluated(TableEvaluator()) == 0
+    assert_same_results([search.result(0)], [first])
+    search.forget_evaluations()
+    assert evaluated(ConstantEvaluator(0.75)) > 0
+    assert search.result(0).raw_value == 0.5
+
+
+def test_the_cache_tells_clocks_and_repetitions_apart():
+    env = VectorEnv("gardner", 4)
+    shuffle = ["a1a2", "e5e4", "a2a1", "e4e5"]
+    fens = ["4k/5/5/5/K2R1 w - - 0 1", "4k/5/5/5/K2R1 w - - 7 1", "4k/5/5/5/K2R1 w - - 0 1", "4k/5/5/5/K2R1 w - - 4 3"]
+    for lane, fen in enumerate(fens):
+        env.set_fen(lane, fen)
+    for move in shuffle:
+        env.step(np.full(4, env.move_to_action(2, move)), np.array([False, False, True, False]))
+    arguments = {"budgets": [40] * 4, "evaluator": TableEvaluator()}
+    _, without = run_search(env, range(4), **arguments)
+    _, found = run_search(env, range(4), settings=SearchSettings(cache_positions=1024), **arguments)
+    assert_same_results(found, without)
+    assert len({result.raw_value for result in found}) == 4
 
 
 @pytest.mark.parametrize("simulations", [16, 64])
@@ -136,15 +204,6 @@ def test_a_third_occurrence_on_the_path_is_a_draw_with_the_games_own_history():
     assert search._tree[search_kernels.EDGE_VISITS][edge] > 0
 
 
-class ConstantEvaluator:
-    def __init__(self, win: float) -> None:
-        self.win = win
-
-    def __call__(self, observations, legal_actions):
-        wdl = np.tile(np.array([self.win, 0, 1 - self.win], np.float32), (len(observations), 1))
-        return np.zeros(legal_actions.shape, np.float32), wdl
-
-
 def test_the_policy_target_is_the_softmax_of_logits_and_completed_q_values():
     env = random_positions("gardner", 4, 12, seed=4)
     search, results = run_search(env, range(4), budgets=[24] * 4, evaluator=TableEvaluator(), noise_seed=2)
@@ -163,6 +222,7 @@ def test_the_policy_target_is_the_softmax_of_logits_and_completed_q_values():
         scores = logits + (50 + visits.max()) * completed
         expected = np.exp(scores - scores.max()) / np.exp(scores - scores.max()).sum()
         np.testing.assert_allclose(found.policy, expected, atol=1e-5)
+        assert found.value == pytest.approx((expected * (2 * completed - 1)).sum(), abs=1e-5)
 
 
 def test_a_search_with_no_budget_plays_the_networks_best_move():
@@ -189,3 +249,60 @@ def test_a_budget_over_the_reserved_one_is_refused():
     env = VectorEnv("gardner", 1)
     with pytest.raises(ValueError, match="expected 0 to 4, got 5"):
         Search(game, 1, 4).begin(0, env.states[0], env.histories[0], budget=5, rng=None)
+
+
+class Fixed:
+    """A policy that always answers the same."""
+
+    def __init__(self, select=0, conclude=(0, None)):
+        self.selected, self.concluded = select, conclude
+
+    def root_noise(self, num_moves, rng):
+        return np.zeros(num_moves, np.float32)
+
+    def select(self, node):
+        return self.selected
+
+    def conclude(self, root):
+        move, target = self.concluded
+        return move, np.eye(len(root.prior))[0] if target is None else target
+
+
+@pytest.mark.parametrize(
+    ("policy", "message"),
+    [
+        (Fixed(select=99), "search policy 'fixed': expected the number of a move, 0 to 6, got 99"),
+        (Fixed(select=0.0), "search policy 'fixed': expected the number of a move, 0 to 6, got 0.0"),
+        (Fixed(conclude=(-1, None)), "expected the number of a move, 0 to 6, got -1"),
+        (Fixed(conclude=(0, [1.0])), r"expected a policy target of 7 probabilities with sum 1, got \[1\] with sum 1"),
+        (Fixed(conclude=(0, [1.0] * 7)), r"got \[7\] with sum 7"),
+        (Fixed(conclude=(0, [2.0, -1.0, 0, 0, 0, 0, 0])), r"got \[7\] with sum 1"),
+        (Fixed(conclude=(0, [np.nan] * 7)), r"got \[7\] with sum nan"),
+    ],
+)
+def test_a_policy_that_answers_nonsense_is_refused_by_name(policy, message, monkeypatch):
+    monkeypatch.setattr("train.search_policies.SEARCH_POLICIES", {"fixed": lambda settings: policy})
+    env = VectorEnv("gardner", 1)
+    with pytest.raises(ValueError, match=message):
+        run_search(env, [0], budgets=[4], evaluator=TableEvaluator(), settings=SearchSettings(policy="fixed"))
+
+
+def test_an_unknown_policy_is_refused_with_the_known_ones():
+    with pytest.raises(ValueError, match="'gumble': expected one of gumbel, puct, did you mean 'gumbel'"):
+        Search(engine_for(load_variant("gardner")), 1, 4, SearchSettings(policy="gumble"))
+
+
+def test_puct_mixes_noise_into_the_roots_priors_alone_and_draws_it_once():
+    env = random_positions("chess", 1, 20, seed=8)
+    settings = SearchSettings(policy="puct", noise_share=1.0, noise_total=0.01, fpu_reduction=0.0, c_puct=100.0)
+    rng = np.random.default_rng(1)
+    search = Search(env.game, 1, 64, settings)
+    search.begin(0, env.states[0], env.histories[0], budget=64, rng=rng)
+    drawn = rng.bit_generator.state
+    while not search.advance(np.arange(1), UniformEvaluator())[0]:
+        assert rng.bit_generator.state == drawn
+    found = search.result(0)
+    assert found.visit_counts.max() >= 60, "noise of so small a concentration is all on one move"
+    assert found.prior.max() == pytest.approx(1 / len(found.prior)), "the prior that is reported is the network's"
+    _, (quiet,) = run_search(env, [0], budgets=[64], evaluator=UniformEvaluator(), settings=settings)
+    assert quiet.visit_counts.max() < 10

@@ -7,6 +7,7 @@ import pytest
 
 from envs import engine_for, load_variant, piece_counts, read_fen
 from models.evaluator import UniformEvaluator
+from tests.train.search_positions import TableEvaluator
 from train.config import SearchConfig, SelfplayConfig
 from train.selfplay import SelfPlay, SelfPlayStats
 from train.shards import verify_game
@@ -114,3 +115,47 @@ def test_stats_add_up():
     total = SelfPlayStats(positions=1, root_values=0.5)
     total.add(SelfPlayStats(positions=2, root_values=0.25))
     assert dataclasses.asdict(total) | {"positions": 3, "root_values": 0.75} == dataclasses.asdict(total)
+
+
+@pytest.mark.parametrize("policy", ["gumbel", "puct"])
+def test_games_are_the_same_with_the_cache_and_without(policy):
+    def games(cache_positions: int) -> dict:
+        cfg = SEARCH.model_copy(update={"policy": policy, "cache_positions": cache_positions})
+        selfplay = SelfPlay(engine_for(load_variant("gardner")), cfg, SELFPLAY, seed=(3, 0, 0))
+        ended, stats = [], SelfPlayStats()
+        for version in (1, 2):
+            found, more = selfplay.play(TableEvaluator(version), 600, model_version=version)
+            ended += [found] if version == 1 else []
+            stats.add(more)
+        assert (stats.recalled > 100) == bool(cache_positions)
+        assert stats.evaluations + stats.recalled > 4 * stats.positions
+        return {game.seed: game for game in ended[0]}
+
+    without, found = games(0), games(1024)
+    both = without.keys() & found.keys()
+    assert len(both) > 5
+    assert all(same(without[seed], found[seed]) for seed in both)
+
+
+def test_new_weights_empty_the_cache():
+    cfg = SEARCH.model_copy(update={"cache_positions": 1024})
+    selfplay = SelfPlay(engine_for(load_variant("gardner")), cfg, SELFPLAY, seed=(3, 0, 0))
+    selfplay.play(TableEvaluator(), 100, model_version=1)
+    _, same_weights = selfplay.play(TableEvaluator(), 1, model_version=1)
+    selfplay.play(TableEvaluator(), 100, model_version=1)
+    _, other_weights = selfplay.play(TableEvaluator(), 1, model_version=2)
+    assert other_weights.recalled < same_weights.recalled
+
+
+def test_a_low_temperature_plays_the_most_visited_moves():
+    def first_moves(temperature: float) -> int:
+        selfplay = SELFPLAY.model_copy(update={"temperature": temperature, "odds_share": 0.0, "random_plies": 0})
+        cfg = SEARCH.model_copy(update={"policy": "puct", "noise_share": 0.0, "num_simulations": 32})
+        cfg = cfg.model_copy(update={"fast_simulations": 32})
+        games, _ = SelfPlay(engine_for(load_variant("gardner")), cfg, selfplay, seed=(5, 0, 0)).play(
+            TableEvaluator(3.0), 1500, model_version=1
+        )
+        return len({tuple(game.actions[:6].tolist()) for game in games})
+
+    assert first_moves(0.01) == 1
+    assert first_moves(1.0) > 5

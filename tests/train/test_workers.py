@@ -1,6 +1,7 @@
 """Workers: Ray actors play the same games as the same class in this process. Ray is started once, here alone."""
 
 import os
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,7 +10,8 @@ from envs import engine_for, load_variant
 from models.evaluator import export_graph, weights_of
 from models.network import GameSpec, NetworkConfig, untrained_network
 from train.config import from_document
-from train.workers import LocalWorkers, RayWorkers, WorkerTask
+from train.plugins import Plugin
+from train.workers import LocalWorkers, RayWorkers, SelfPlayWorker, WorkerTask
 
 CONFIG = from_document({
     "variant": "gardner",
@@ -17,6 +19,17 @@ CONFIG = from_document({
     "selfplay": {"games_per_worker": 8, "max_plies": 40},
 })  # fmt: skip
 QUOTA, SHORT_QUOTA = 480, 120
+GREEDY_PRIOR = b"""
+import numpy as np
+from train.plugins import register_search_policy
+
+@register_search_policy("greedy_prior")
+class GreedyPrior:
+    def __init__(self, settings): pass
+    def root_noise(self, num_moves, rng): return rng.random(num_moves)
+    def select(self, node): return int(node.prior.argmax())
+    def conclude(self, root): return int(root.prior.argmax()), np.eye(len(root.prior))[root.prior.argmax()]
+"""
 
 
 @pytest.fixture(scope="module")
@@ -55,6 +68,19 @@ def test_games_go_on_across_calls_with_newer_weights(task_and_weights, ray_worke
     assert {game.model_version for game in games} <= {5, 6}
     most_in_one_call = SHORT_QUOTA / CONFIG.selfplay.games_per_worker + 8
     assert any(game.num_plies - game.opening_plies > most_in_one_call for game in games)
+
+
+def test_a_search_policy_of_ones_own_reaches_a_ray_worker_by_content(task_and_weights, ray_workers, tmp_path):
+    task, weights = task_and_weights
+    policy = Plugin("greedy_prior.py", GREEDY_PRIOR)
+    own = replace(task, search=task.search.model_copy(update={"policy": "greedy_prior"}), plugins=(policy,))
+    ray = ray_workers._ray
+    actor = ray.remote(num_cpus=0)(SelfPlayWorker).remote(own, 0)
+    games, _ = ray.get(actor.play.remote(weights, SHORT_QUOTA, 1))
+    local, _ = LocalWorkers(own).play(weights, SHORT_QUOTA, 1, lambda _: None)
+    assert local
+    assert [game.actions.tolist() for game in games] == [game.actions.tolist() for game in local]
+    assert all(game.policy_probs.max() == 1 for game in games)
 
 
 def test_local_ray_asks_for_a_token(ray_workers):

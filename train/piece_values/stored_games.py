@@ -1,6 +1,7 @@
 """Piece values of a run: its config and committed games in, a report out."""
 
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,8 @@ from train.config import RunConfig, from_document
 from train.piece_values.outcome import estimate_values
 from train.piece_values.positions import collect_positions
 from train.piece_values.report import Report
-from train.players import CONFIG
+from train.players import CONFIG, check_plugins
+from train.plugins import NETWORK
 from train.provenance import provenance
 from train.shards import GameRecord, read_shard
 
@@ -66,9 +68,10 @@ def measure_run(
     Raises:
         FileNotFoundError: there is no checkpoint.
         InsufficientData: too little for any value.
+        ConfigError: the run used the network of a plugin that is not loaded.
         CorruptFile, CheckpointMismatch: see `load_player` and `read_shard`.
     """
-    _, variant, state = load_player(path)
+    _, variant, state = load_player(path, check=partial(check_plugins, keys=(NETWORK,)))
     config = from_document(state[CONFIG], f"{path}: config")
     if resamples is not None:
         section = config.piece_values.model_copy(update={"bootstrap": resamples})
