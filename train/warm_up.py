@@ -10,14 +10,20 @@ import numpy as np
 import envs.warm_up
 from envs import VectorEnv
 from models.evaluator import UniformEvaluator
-from train.search import SearchPlayer
+from train.analysis import AnalysisPlayer
+from train.search import SearchPlayer, SearchSettings
+from train.search_policies import BUILT_IN
 
 
 def warm_up() -> None:
     """Run every kernel on the smallest game; seconds when they are cached, up to a minute when not."""
     envs.warm_up.warm_up()
-    player = SearchPlayer(UniformEvaluator(), num_simulations=4, name="warm-up")
-    player.choose(VectorEnv("gardner", 2), np.arange(2), np.random.default_rng(0))
+    common = {"num_simulations": 4, "name": "warm-up"}
+    players = [
+        SearchPlayer(UniformEvaluator(), settings=SearchSettings(policy=policy), **common) for policy in BUILT_IN
+    ]
+    for player in (*players, AnalysisPlayer(UniformEvaluator(), **common)):
+        player.choose(VectorEnv("gardner", 2), np.arange(2), np.random.default_rng(0))
 
 
 if __name__ == "__main__":
