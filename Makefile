@@ -6,7 +6,7 @@
 #   make test-slow        the long tests                             (ARGS="tests/envs")
 #   make coverage         line coverage of envs/, kernels included
 #   make lint             ruff and mypy --strict
-#   make bench            speed of the parts                         (ARGS="env --peers")
+#   make bench            speed of the parts                         (ARGS="env --peers", ARGS=search)
 #   make clean            remove caches; .venv and runs/ stay
 #
 # PYTHON=python3.12 chooses the interpreter; CPU=1 asks for PyTorch's CPU build; JOBS=4 runs more test processes.

@@ -3,7 +3,7 @@
 import statistics
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 CHESS_PLAY, CHESS_PLAY_ALONE = "chess: random play, batch 256", "chess: random play, batch 1"
@@ -44,6 +44,21 @@ class Duel:
 
 
 @dataclass(frozen=True)
+class Cost:
+    """Time that a contestant takes for a unit, less that of another one.
+
+    Attributes:
+        own: Name of the contestant.
+        less: Name of the one whose time is subtracted; None for none.
+        at_most: The bar in microseconds; None where the time is only told.
+    """
+
+    own: str
+    less: str | None = None
+    at_most: float | None = None
+
+
+@dataclass(frozen=True)
 class Finding:
     """A ratio, or another figure that has a bar.
 
@@ -76,6 +91,42 @@ class Finding:
         bound = "at most" if self.at_most else "at least"
         return {"name": self.name, "values": self.values, "median": self.median, "bound": bound,
                 "bar": self.bar, "met": self.met}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What the contestants are made from.
+
+    Attributes:
+        variants: Games.
+        batches: Numbers of lanes or positions; empty for each part's own.
+        seconds: Seconds of one sample, at least.
+        fresh: Whether to time fresh processes, too.
+    """
+
+    variants: tuple[str, ...]
+    batches: tuple[int, ...]
+    seconds: float
+    fresh: bool = True
+
+
+@dataclass
+class Plan:
+    """What a part measures.
+
+    Attributes:
+        contestants: They take turns.
+        duels: Contestants that are compared with each other.
+        costs: Contestants whose time a unit is told.
+        others: Measured after the rounds, each told how many there were.
+        close: Called at the end.
+    """
+
+    contestants: list[Contestant] = field(default_factory=list)
+    duels: list[Duel] = field(default_factory=list)
+    costs: list[Cost] = field(default_factory=list)
+    others: list[Callable[[int], list[Finding]]] = field(default_factory=list)
+    close: Callable[[], None] = lambda: None
 
 
 def timed(work: Callable[[], int], seconds: float, clock: Callable[[], float] = time.process_time) -> tuple[int, float]:
@@ -111,3 +162,15 @@ def ratios(duels: Iterable[Duel], rates: Rates) -> list[Finding]:
         for duel in duels
         if duel.own in rates
     ]
+
+
+def times(costs: Iterable[Cost], rates: Rates) -> list[Finding]:
+    """Return the microseconds a unit of the costs, a value for each round."""
+    found = []
+    for cost in costs:
+        own = [1e6 / rate for rate in rates[cost.own]]
+        less = [1e6 / rate for rate in rates[cost.less]] if cost.less else [0.0] * len(own)
+        name = f"{cost.own} - {cost.less}" if cost.less else cost.own
+        values = tuple(one - other for one, other in zip(own, less, strict=True))
+        found.append(Finding(f"microseconds: {name}", values, cost.at_most, at_most=True))
+    return found

@@ -2,18 +2,21 @@
 
 import json
 import os
+from functools import partial
 
 import numpy as np
 import pytest
 from typer.testing import CliRunner, Result
 
 from envs import boards, engine_for, load_variant
-from scripts import bench, bench_peers
-from scripts.bench_rounds import Contestant, Duel, Finding, ratios, run_rounds, timed
+from scripts import bench, bench_env, bench_network, bench_peers, bench_selfplay
+from scripts.bench_load import NUM_SIMULATIONS, ConstantEvaluator, Load, SearchLoad, spread_games
+from scripts.bench_rounds import Contestant, Cost, Duel, Finding, ratios, run_rounds, timed, times
 
 QUICK = ("--rounds", "1", "--seconds", "0.01", "--no-fresh")
 PEERS = {"OpenSpiel", "python-chess", "PettingZoo", "Fairy-Stockfish"}
 CHESS_PERFT_3 = 8902
+RUNTIMES = ("default evaluator", "TorchEvaluator", "eager PyTorch")
 
 
 def run(*words: str) -> Result:
@@ -38,11 +41,11 @@ def test_json_has_every_rate_the_machine_and_versions() -> None:
     (threads,) = document["ratios"]
     assert (threads["bound"], threads["bar"], threads["met"]) == ("at least", 1.4, threads["median"] >= 1.4)
     assert document["missing_peers"] == {}
-    assert document["start_up"] == []
+    assert document["times"] == document["others"] == []
 
 
 def test_the_tables_go_to_stdout_and_progress_to_stderr() -> None:
-    done = run("--variant", "gardner", "--batch", "1", "--batch", "4", *QUICK)
+    done = run("env", "--variant", "gardner", "--batch", "1", "--batch", "4", *QUICK)
     assert done.exit_code == 0
     assert "gardner: random play, batch 1 " in done.stdout
     assert "gardner: random play, batch 4 " in done.stdout
@@ -51,7 +54,7 @@ def test_the_tables_go_to_stdout_and_progress_to_stderr() -> None:
 
 
 def test_peers_that_are_here_take_turns_and_the_others_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(bench.PERFT_DEPTHS, "chess", 3)
+    monkeypatch.setitem(bench_env.PERFT_DEPTHS, "chess", 3)
     words = "env --variant chess --batch 1 --batch 256 --peers --json --no-fresh --rounds 2 --seconds 0.01"
     document = json.loads(run(*words.split()).stdout)
     assert set(document["missing_peers"]) == PEERS - set(document["versions"])
@@ -95,14 +98,76 @@ def test_a_peer_that_fails_says_why() -> None:
         bench_peers.run_program("python_chess_peer.py", "play", "long")
 
 
+def test_without_a_part_all_are_measured_and_each_bar_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    small = partial(bench_network.default_evaluator, cfg=bench_network.SMALL)
+    monkeypatch.setattr(bench_selfplay, "default_evaluator", lambda variant, cfg: small(variant))  # saves an export
+    document = json.loads(run("--variant", "gardner", "--batch", "4", "--json", *QUICK).stdout)
+    names = {measured["name"] for measured in document["measured"]}
+    searches = {f"{network}: {load}" for network in ("16x2", "64x5", "64x5, 2 workers") for load in Load}
+    assert names == {
+        *(f"gardner: random play, batch {batch}" for batch in ("4", "1024, 1 thread", "1024, 2 threads")),
+        *("gardner: bulk perft", "gardner, 16384 boards: legal moves", "gardner, 16384 boards: planes"),
+        *(f"gardner, {size}, batch 4: {runtime}" for size in ("16x2", "64x5") for runtime in RUNTIMES),
+        *(f"gardner, 4 lanes, no network: {policy} search" for policy in ("gumbel", "puct")),
+        *(f"gardner, 4 lanes, {search}" for search in searches),
+        "gardner, 4 games: self-play as quick.yaml",
+    }
+    assert all(measured["median"] > 0 for measured in document["measured"])
+    assert sorted(finding["bar"] for finding in document["ratios"] if finding["bar"]) == [0.9, 0.9, 1.4]
+    assert [finding["bar"] for finding in document["times"]] == [8, 8, 16, None]
+    publish, export, *shares = document["others"]
+    assert (publish["bar"], publish["met"], export["bar"]) == (0.5, True, None)
+    assert all(finding["name"].startswith("gardner, 4 games: self-play as quick.yaml: %") for finding in shares)
+    assert all(0 < finding["median"] < 100 for finding in shares)
+    assert sum(finding["median"] for finding in shares) == pytest.approx(100)
+
+
+def test_the_evaluator_is_measured_on_the_batches_of_the_searches() -> None:
+    seen: list[tuple[np.ndarray, np.ndarray]] = []
+    constant = ConstantEvaluator()
+
+    def evaluator(observations: np.ndarray, legal_actions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        seen.append((observations.copy(), legal_actions.copy()))
+        return constant(observations, legal_actions)
+
+    searches = SearchLoad("gardner", 6, evaluator)
+    seen.clear()
+    assert searches.run(Load.SEARCH) == 6 * NUM_SIMULATIONS
+    searched = seen.copy()
+    seen.clear()
+    assert searches.run(Load.EVALUATE) == 6 * NUM_SIMULATIONS
+    assert len(seen) == len(searched) >= NUM_SIMULATIONS
+    for one, other in zip(seen, searched, strict=True):
+        np.testing.assert_array_equal(one[0], other[0])
+        np.testing.assert_array_equal(one[1], other[1])
+
+
+def test_the_constant_evaluator_answers_from_the_same_arrays() -> None:
+    evaluator = ConstantEvaluator()
+    for count, width in ((3, 7), (2, 4), (3, 7)):
+        logits, wdl = evaluator(np.zeros((count, 1, 1, 1), np.float32), np.zeros((count, width), np.int32))
+        assert (logits.shape, wdl.shape) == ((count, width), (count, 3))
+        assert logits.flags.c_contiguous
+        assert not logits.any()
+        np.testing.assert_allclose(wdl, 1 / 3)
+    assert np.shares_memory(logits, evaluator(np.zeros((1, 1, 1, 1), np.float32), np.zeros((1, 2), np.int32))[0])
+
+
+def test_searched_positions_are_of_all_stages_and_none_is_over() -> None:
+    env = spread_games("asylum", 16)
+    assert env.plies[0] == 0
+    assert len(np.unique(env.plies)) > 8
+    assert not env.over.any()
+
+
 def test_boards_are_measured_once_each() -> None:
     game = engine_for(load_variant("gardner"))
-    rows = bench.random_rows(game)
+    rows = bench_env.random_rows(game)
     assert len(rows) == len(np.unique(boards(game, rows), axis=0)) == 16384
 
 
 def test_one_compilation_of_the_step_kernel_serves_two_games() -> None:
-    seconds, compilations = bench.first_steps(os.environ["NUMBA_CACHE_DIR"])
+    seconds, compilations = bench_env.first_steps(os.environ["NUMBA_CACHE_DIR"])
     assert seconds > 0
     assert compilations == 1
 
@@ -134,6 +199,13 @@ def test_a_bar_is_a_least_or_a_most() -> None:
     assert Finding("seconds", (5.0,), 3.0, at_most=True).met is False
     assert Finding("seconds", (3.0,), 3.0, at_most=True).met is True
     assert Finding("ratio", (1.0,)).met is None
+
+
+def test_a_cost_is_the_time_of_a_unit_less_that_of_the_same_round() -> None:
+    rates = {"search": [100_000.0, 50_000.0], "network": [200_000.0, 100_000.0]}
+    alone, added = times([Cost("search", at_most=12), Cost("search", "network", 12)], rates)
+    assert (alone.name, alone.values, alone.median, alone.met) == ("microseconds: search", (10, 20), 15, False)
+    assert (added.name, added.values, added.met) == ("microseconds: search - network", (5, 10), True)
 
 
 def test_a_sample_does_its_work_at_least_once_and_until_its_time_is_over() -> None:
