@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -144,7 +145,13 @@ def test_exit_codes_tell_a_refused_game_from_a_wrong_command_line(words: tuple[s
 def test_an_interrupted_check_leaves_with_130_and_no_traceback(tmp_path: Path) -> None:
     command = [sys.executable, SCRIPT, "asylum", "--games", "1000000"]
     with subprocess.Popen(
-        command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=os.environ
+        command,
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=os.environ,
+        preexec_fn=partial(signal.signal, signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509 - background shells ignore it
     ) as running:
         assert running.stdout is not None
         assert running.stderr is not None

@@ -20,7 +20,7 @@ SMALL = {
     "workers": 0,
     "search": {"num_simulations": 8, "fast_simulations": 4, "full_search_share": 0.5},
     "selfplay": {"games_per_worker": 16, "positions_per_iteration": 600, "max_plies": 60, "odds_share": 0.5},
-    "network": {"blocks": 1, "channels": 8},
+    "network": {"blocks": 1, "channels": 8, "soft_policy": True, "future_pieces": True},
     "learner": {"batch_size": 64, "warmup_steps": 5},
     "evaluation": {"games": 8, "simulations": 4},
     "piece_values": {"bootstrap": 100, "min_games": 10, "min_games_per_piece": 2},
