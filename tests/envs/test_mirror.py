@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-import re
 
 import numpy as np
 import pytest
 
 from envs import Position, VectorEnv, layout, rules
-from envs.notation import RIGHTS_LETTERS
 from envs.tables import is_colour_symmetric
 from envs.variant import BLACK, Variant
+from tests.envs.mirror import flip_fen, flip_move, flip_square
 from tests.envs.random_games import all_settings, library_games, own_games, setting_name, starts
 from tests.envs.rules_position import RulesPosition
 
@@ -21,28 +20,6 @@ NUM_PAIRS = 16
 NUM_STEPS = 150
 MAX_PLIES = 60
 BY_NAME = {setting_name(variant): variant for variant in SETTINGS}
-
-
-def flip_square(variant: Variant, name: str) -> str:
-    return variant.board.names[variant.board.flipped[variant.board.index_by_name[name]]]
-
-
-def flip_move(variant: Variant, move: str) -> str:
-    return re.sub(r"[a-p]\d+", lambda square: flip_square(variant, square[0]), move)
-
-
-def flip_fen(variant: Variant, fen: str) -> str:
-    """Return the colour-flip of a FEN: ranks mirrored, colours and side exchanged; the counters stay."""
-    placement, side, rights, passed, *counters = fen.split(" ")
-    swapped = rights.swapcase()
-    squares = sorted(re.findall(r"[a-p]\d+", passed), key=lambda name: int(name[1:]), reverse=True)
-    return " ".join([
-        "/".join(reversed(placement.swapcase().split("/"))),
-        "b" if side == "w" else "w",
-        "".join(letter for letter in RIGHTS_LETTERS if letter in swapped) or "-",
-        "".join(flip_square(variant, name) for name in squares) or "-",
-        *counters,
-    ])  # fmt: skip
 
 
 def without_move_number(fen: str) -> str:

@@ -11,7 +11,7 @@ MAIN_GAMES = ["chess", "asylum", "palace_ninja_guards", "separate_realms_2", "ga
 
 
 class TableEvaluator:
-    """A fixed pseudo-random function of each row alone, whatever else is in the batch, exact in whole numbers."""
+    """A fixed pseudo-random function of each row alone, exact in whole numbers; no two moves have equal logits."""
 
     def __init__(self, sharpness: float = 1.0) -> None:
         self.sharpness = sharpness
@@ -21,8 +21,8 @@ class TableEvaluator:
         self.rows += len(observations)
         planes = np.round(observations.reshape(len(observations), -1) * 1000).astype(np.int64)
         keys = (planes * np.arange(1, planes.shape[1] + 1) ** 2).sum(axis=1) % 9973
-        mixed = (keys[:, None] * 31 + legal_actions * 7919) % 1009
-        logits = (self.sharpness * (mixed - 504) / 504).astype(np.float32)
+        mixed = (keys[:, None] * 31 + legal_actions * 7919) % 100003
+        logits = (self.sharpness * (mixed - 50001) / 50001).astype(np.float32)
         win = (keys % 101).astype(np.float32) / 100
         return logits, np.stack([win, np.zeros_like(win), 1 - win], axis=1)
 

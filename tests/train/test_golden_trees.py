@@ -6,7 +6,7 @@ import pytest
 
 from tests.train.golden_trees import CASES, FOLDER, grow, signature
 
-SIGNATURE = "58c9bafa747c08cc"
+SIGNATURE = "d28fdb078eb6017b"
 
 
 def differences(found, golden, path="tree"):

@@ -5,6 +5,7 @@ import pytest
 
 from envs import VectorEnv, engine_for, load_variant
 from models.evaluator import UniformEvaluator
+from tests.envs.mirror import flip_fen
 from tests.train.numpy_policies import NumpyGumbel, NumpyPuct
 from tests.train.search_positions import (
     MAIN_GAMES,
@@ -172,18 +173,20 @@ def test_an_untrained_search_finds_the_mate_in_one_for_both_colours_alike(simula
     assert [env.action_to_move(lane, int(actions[lane])) for lane in range(2)] == ["a1a8", "a8a1"]
 
 
-def test_a_position_and_its_colour_flip_are_searched_alike():
-    white = "rnbqkbnr/pp1ppppp/8/2p5/4P3/5N2/PPPP1PPP/RNBQKB1R w KQkq - 0 3"
-    black = "rnbqkb1r/pppp1ppp/5n2/4p3/2P5/8/PP1PPPPP/RNBQKBNR b KQkq - 0 3"
-    env = VectorEnv("chess", 2)
-    env.set_fen(0, white)
-    env.set_fen(1, black)
-    _, (first, second) = run_search(env, [0, 1], budgets=[48, 48], evaluator=TableEvaluator())
-    counts = [dict(zip(r.legal_actions.tolist(), r.visit_counts.tolist(), strict=True)) for r in (first, second)]
-    assert counts[0] == counts[1]
-    assert sum(counts[0].values()) == 48
-    assert first.action == second.action
-    assert first.value == pytest.approx(second.value, abs=1e-5)
+@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("name", MAIN_GAMES)
+def test_a_position_and_its_colour_flip_are_searched_alike(name, policy):
+    env = random_positions(name, 12, 30, seed=6)
+    for lane in range(6):
+        env.set_fen(lane, env.fen(lane))  # as the flip has it: without a history
+        env.set_fen(6 + lane, flip_fen(env.variant, env.fen(lane)))
+    settings = SearchSettings(policy=policy)
+    _, results = run_search(env, range(12), budgets=[48] * 12, evaluator=TableEvaluator(), settings=settings)
+    for one, other in zip(results[:6], results[6:], strict=True):
+        counts = [dict(zip(r.legal_actions.tolist(), r.visit_counts.tolist(), strict=True)) for r in (one, other)]
+        assert counts[0] == counts[1]
+        assert one.action == other.action
+        assert one.value == pytest.approx(other.value, abs=1e-5)
 
 
 def test_a_third_occurrence_on_the_path_is_a_draw_with_the_games_own_history():
