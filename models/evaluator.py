@@ -30,7 +30,10 @@ if TYPE_CHECKING:
 Weights = Mapping[str, NDArray[np.float32]]
 """The floating-point tensors of a folded network by name, as `weights_of` returns them."""
 Shapes = dict[str, tuple[int, ...]]
+Calibration = tuple[NDArray[np.float32], NDArray[np.int32]]
+"""Positions that int8 inference measures its ranges on: observations [N, C, H, W] and legal actions [N, M]."""
 Backend = Literal["auto", "onnx", "torch"]
+Precision = Literal["float32", "int8"]
 PARITY_TOLERANCE = 1e-4
 """How far outputs of an exported graph may be from the network's; where these exceed 1, relative to the largest."""
 PARITY_SHAPES = ((1, 5), (2, 3), (17, 40))
@@ -102,12 +105,8 @@ class OnnxEvaluator:
             threads: threads of one evaluation; one-thread workers side by side beat one worker with several.
         """
         self._threads = threads
-        self._model = onnx.load_from_string(graph)
-        metadata = {entry.key: entry.value for entry in self._model.metadata_props}
-        self._shapes: Shapes = {name: tuple(shape) for name, shape in json.loads(metadata[_WEIGHTS]).items()}
-        initialisers = self._model.graph.initializer
-        self._held = {tensor.name: tensor for tensor in initialisers if tensor.name in self._shapes}
-        self._session = self._open()
+        self._graph = PublishedGraph(graph)
+        self._session = open_session(self._graph.model, threads)
 
     def __call__(
         self, observations: NDArray[np.float32], legal_actions: NDArray[np.int32]
@@ -118,20 +117,44 @@ class OnnxEvaluator:
 
     def publish(self, weights: Weights) -> None:
         """Replace the weights, see `NetworkEvaluator`."""
+        self._graph.publish(weights)
+        self._session = open_session(self._graph.model, self._threads)
+
+
+class PublishedGraph:
+    """An exported graph whose weights can be replaced.
+
+    Attributes:
+        model: the graph with its weights as they are now.
+    """
+
+    def __init__(self, graph: bytes) -> None:
+        """Read what `export_graph` returns."""
+        self.model = onnx.load_from_string(graph)
+        metadata = {entry.key: entry.value for entry in self.model.metadata_props}
+        self._shapes: Shapes = {name: tuple(shape) for name, shape in json.loads(metadata[_WEIGHTS]).items()}
+        initialisers = self.model.graph.initializer
+        self._held = {tensor.name: tensor for tensor in initialisers if tensor.name in self._shapes}
+
+    def publish(self, weights: Weights) -> None:
+        """Replace the weights in `model`, see `NetworkEvaluator`."""
         _check_weights(self._shapes, weights)
         for name, tensor in self._held.items():
             tensor.raw_data = np.ascontiguousarray(weights[name], dtype="<f4").tobytes()
-        self._session = self._open()
 
-    def _open(self) -> onnxruntime.InferenceSession:
-        """Return a session on the model as it is now."""
-        options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = self._threads
-        options.inter_op_num_threads = 1
-        options.execution_mode = onnxruntime.ExecutionMode.ORT_SEQUENTIAL
-        return onnxruntime.InferenceSession(
-            self._model.SerializeToString(), options, providers=["CPUExecutionProvider"]
-        )
+
+def open_session(model: onnx.ModelProto, threads: int) -> onnxruntime.InferenceSession:
+    """Open a session on a CPU.
+
+    Args:
+        model: may be changed afterwards.
+        threads: threads of one evaluation.
+    """
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = threads
+    options.inter_op_num_threads = 1
+    options.execution_mode = onnxruntime.ExecutionMode.ORT_SEQUENTIAL
+    return onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
 
 
 class TorchEvaluator:
@@ -220,13 +243,15 @@ def export_graph(network: PolicyValueNetwork) -> bytes:
     return graph
 
 
-def make_evaluator(
+def make_evaluator(  # noqa: PLR0913 - the one place where an evaluator is chosen
     network: PolicyValueNetwork,
     *,
     backend: Backend = "auto",
     device: str | None = None,
     threads: int = 1,
     graph: bytes | None = None,
+    precision: Precision = "float32",
+    calibration: Calibration | None = None,
 ) -> NetworkEvaluator:
     """Choose an evaluator for a network.
 
@@ -236,18 +261,34 @@ def make_evaluator(
         device: torch device; None is the GPU if there is one, else the CPU. ONNX Runtime uses the CPU.
         threads: threads of one evaluation, ONNX Runtime only.
         graph: an earlier `export_graph` of the same architecture, which saves exporting again.
+        precision: "int8" is ONNX Runtime with the residual blocks in 8 bits.
+        calibration: positions that "int8" needs, see `models.quantised`.
+
+    Raises:
+        ValueError: "int8" with PyTorch, without calibration, or for a network without residual blocks.
     """
     import torch
 
+    if precision == "int8" and (backend == "torch" or calibration is None):
+        raise ValueError("precision 'int8' is for ONNX Runtime (backend 'onnx' or 'auto') and needs a calibration")
     if device is None:
         device = "cuda" if torch.cuda.is_available() else "cpu"
-    if backend == "torch" or (backend == "auto" and device != "cpu"):
+    if precision == "float32" and (backend == "torch" or (backend == "auto" and device != "cpu")):
         return TorchEvaluator(network, device=device)
-    if graph is None:
-        return OnnxEvaluator(export_graph(network), threads=threads)
-    evaluator = OnnxEvaluator(graph, threads=threads)
-    evaluator.publish(weights_of(network))
+    made = graph or export_graph(network)
+    evaluator = _onnx_evaluator(made, threads, calibration if precision == "int8" else None)
+    if graph is not None:
+        evaluator.publish(weights_of(network))
     return evaluator
+
+
+def _onnx_evaluator(graph: bytes, threads: int, calibration: Calibration | None) -> NetworkEvaluator:
+    """Return an evaluator in int8 where there is a calibration, else in single precision."""
+    if calibration is None:
+        return OnnxEvaluator(graph, threads=threads)
+    from models.quantised import Int8Evaluator  # imports this module
+
+    return Int8Evaluator(graph, calibration=calibration, threads=threads)
 
 
 def _check_weights(expected: Shapes, weights: Weights) -> None:

@@ -1,4 +1,4 @@
-"""What is measured of the network: evaluations on one thread by three runtimes, publishing and exporting.
+"""What is measured of the network: evaluations on one thread by four runtimes, publishing and exporting.
 
 Dims: N batch, M legal actions of a row.
 """
@@ -15,14 +15,16 @@ import torch
 from envs import CompiledGame, engine_for, legal_actions, load_variant, observe
 from models.evaluator import NetworkEvaluator, TorchEvaluator, export_graph, make_evaluator, weights_of
 from models.network import GameSpec, NetworkConfig, PolicyValueNetwork, untrained_network
+from models.quantised import Int8Evaluator
 from scripts.bench_env import random_rows
 from scripts.bench_rounds import Contestant, Duel, Finding, Plan, Settings, timed
+from train.precision import calibration_positions
 
 SMALL, DEFAULT = NetworkConfig(channels=16, blocks=2), NetworkConfig()
 BATCHES = (1, 16, 64)
 DISTINCT_POSITIONS = 2048
 COMPARED_BATCH, EAGER_BAR, PUBLISH_BAR_S = 64, 1.3, 0.5
-OWN, TORCH, EAGER = "default evaluator", "TorchEvaluator", "eager PyTorch"
+OWN, INT8, TORCH, EAGER = "default evaluator", "Int8Evaluator", "TorchEvaluator", "eager PyTorch"
 Batch = tuple[npt.NDArray[np.float32], npt.NDArray[np.int32]]
 """Observations float32 [N, C, H, W] and legal actions int32 [N, M]."""
 
@@ -51,6 +53,11 @@ def default_evaluator(variant: str, cfg: NetworkConfig) -> NetworkEvaluator:
     return make_evaluator(network_of(variant, cfg), device="cpu", graph=exported(variant, cfg)[0])
 
 
+def int8_evaluator(variant: str, cfg: NetworkConfig) -> NetworkEvaluator:
+    """Return the same in int8, calibrated as in a run."""
+    return Int8Evaluator(exported(variant, cfg)[0], calibration=calibration_positions(load_variant(variant)))
+
+
 def network_plan(settings: Settings) -> Plan:
     """Return the measurements of the network."""
     torch.set_num_threads(1)
@@ -62,8 +69,11 @@ def network_plan(settings: Settings) -> Plan:
         for cfg in (DEFAULT, SMALL):
             network = network_of(variant, cfg)
             runtimes: dict[str, Callable[..., object]] = {
-                OWN: default_evaluator(variant, cfg), TORCH: TorchEvaluator(network), EAGER: partial(_eager, network)
-            }  # fmt: skip
+                OWN: default_evaluator(variant, cfg),
+                INT8: int8_evaluator(variant, cfg),
+                TORCH: TorchEvaluator(network),
+                EAGER: partial(_eager, network),
+            }
             for batch, positions in batches.items():
                 name = f"{variant}, {size(cfg)}, batch {batch}: {{}}"
                 plan.contestants += [
@@ -72,6 +82,7 @@ def network_plan(settings: Settings) -> Plan:
                 ]
                 bar = EAGER_BAR if (cfg, batch) == (DEFAULT, COMPARED_BATCH) else None
                 plan.duels.append(Duel(name.format(OWN), name.format(EAGER), bar))
+                plan.duels.append(Duel(name.format(INT8), name.format(OWN)))
         plan.others += [partial(_publishing, variant), partial(_exporting, variant)]
     return plan
 
@@ -100,13 +111,17 @@ def _evaluating(name: str, evaluator: Callable[..., object], batches: list[Batch
 
 
 def _publishing(variant: str, rounds: int) -> list[Finding]:
-    """Time how long it takes until an evaluator uses the weights of a network, folding included."""
-    network, evaluator, found = network_of(variant, DEFAULT), default_evaluator(variant, DEFAULT), []
-    for _ in range(rounds):
-        start = time.perf_counter()
-        evaluator.publish(weights_of(network))
-        found.append(time.perf_counter() - start)
-    return [Finding(f"{variant}, {size(DEFAULT)}: seconds to publish", tuple(found), PUBLISH_BAR_S, at_most=True)]
+    """Time how long it takes until an evaluator uses the weights of a network, folding and calibration included."""
+    network, findings = network_of(variant, DEFAULT), []
+    for name, make in ((OWN, default_evaluator), (INT8, int8_evaluator)):
+        evaluator, found = make(variant, DEFAULT), []
+        for _ in range(rounds):
+            start = time.perf_counter()
+            evaluator.publish(weights_of(network))
+            found.append(time.perf_counter() - start)
+        title = f"{variant}, {size(DEFAULT)}: seconds to publish, {name}"
+        findings.append(Finding(title, tuple(found), PUBLISH_BAR_S, at_most=True))
+    return findings
 
 
 def _exporting(variant: str, _rounds: int) -> list[Finding]:

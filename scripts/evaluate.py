@@ -31,7 +31,9 @@ app = new_app()
 @app.command()
 @with_exit_codes
 def main(
-    player: Annotated[str, typer.Argument(help="random or another baseline, a run, a checkpoint, or untrained:RUN")],
+    player: Annotated[
+        str, typer.Argument(help="random or another baseline, a run, a checkpoint, untrained:RUN or int8:RUN")
+    ],
     against: Annotated[str, typer.Option(help="Opponents, separated by commas.")] = "random",
     games: Annotated[int, typer.Option(help="Games of each match, an even number.")] = 100,
     compare: Annotated[str | None, typer.Option(help="A second player over the same openings.")] = None,

@@ -207,6 +207,17 @@ class EvaluationConfig(Section):
         return self
 
 
+class InferenceConfig(Section):
+    """Precision of self-play's evaluations."""
+
+    precision: Literal["float32", "int8"] = "float32"
+    """`float32`, or `int8`: faster, used once a match has shown that it plays about as well (docs/performance.md)."""
+    match_from: int = Field(default=10, ge=1)
+    """int8: iteration after which that match is played, by the weights of then; float32 until it."""
+    match_games: int = Field(default=400, ge=4, multiple_of=2)
+    """int8: games of that match; simulations, openings and ply cap are those of `evaluation`."""
+
+
 class PieceValuesConfig(Section):
     """The outcome regression after training."""
 
@@ -247,6 +258,7 @@ class RunConfig(Section):
     network: NetworkSection = NetworkSection()
     learner: LearnerConfig = LearnerConfig()
     replay: ReplayConfig = ReplayConfig()
+    inference: InferenceConfig = InferenceConfig()
     evaluation: EvaluationConfig = EvaluationConfig()
     piece_values: PieceValuesConfig = PieceValuesConfig()
 
@@ -254,6 +266,19 @@ class RunConfig(Section):
     def _cluster_needs_workers(self) -> Self:
         if self.ray.address is not None and self.workers == 0:
             raise ValueError("ray.address is set, but workers is 0: one process needs no cluster")
+        return self
+
+    @model_validator(mode="after")
+    def _int8_can_be_used(self) -> Self:
+        if self.inference.precision == "float32":
+            return self
+        if self.network.kind != "resnet":
+            raise ValueError(f"inference.precision is int8, expected float32 for network.kind '{self.network.kind}'")
+        if self.inference.match_from >= self.iterations:
+            raise ValueError(
+                f"inference.match_from is {self.inference.match_from}, expected fewer than iterations = "
+                f"{self.iterations}: int8 would never play"
+            )
         return self
 
     def to_document(self) -> dict[str, Any]:

@@ -38,6 +38,7 @@ from train.metrics import MetricsWriter
 from train.piece_values import InsufficientData, Report, measure_run
 from train.players import make_player
 from train.plugins import RECORD, Plugin
+from train.precision import INT8, Verdict, play_precisions
 from train.progress import Reporter
 from train.replay import ReplayBuffer
 from train.runs import RunFolder, plugins_of_run
@@ -138,7 +139,8 @@ class Trainer:
             seed=cfg.seed,
             max_plies=cfg.evaluation.max_plies,
         )
-        draw_openings(self.variant, cfg.evaluation.games // 2, plies=cfg.evaluation.random_plies, seed=cfg.seed)
+        self.verdict: Verdict | None = None
+        self._check_openings()
         if not resume:
             folder.begin(cfg, self.variant, plugins)
         checkpoint = load_latest(folder.path) if resume else None
@@ -155,10 +157,13 @@ class Trainer:
         self.reporter.say(f"starting self-play in {where} ...")
         task = WorkerTask.of(cfg, self.variant, life=self.iteration, graph=self.graph, plugins=plugins)
         self.workers = start_workers(cfg, task)
+        if self._plays_int8:
+            self.workers.use_int8()
 
     def iterate(self) -> None:
         """Make games, learn from them, and commit both."""
         clock = Stopwatch()
+        plays_int8 = self._plays_int8
         games, stats = self._self_play(clock)
         new_rows = self._store(games, clock)
         losses = self._learn(new_rows, clock)
@@ -166,15 +171,18 @@ class Trainer:
         self.counters.games += len(games)
         self.counters.positions += stats.positions
         match = self._match() if self._is_match_due() else None
+        admission = self._judge_int8() if self._is_verdict_due() else None
         with clock.time("save"):
             self._save()
         metrics = {
             **game_numbers(games),
+            "selfplay/int8": int(plays_int8),
             **search_numbers(stats),
             **losses,
             **self._buffer_numbers(),
             **clock.numbers(stats),
             **match_numbers(match),
+            **match_numbers(admission),
         }
         self.metrics.write(self.iteration, metrics)
         self.reporter.say(self._line(games, metrics))
@@ -190,6 +198,13 @@ class Trainer:
     def close(self) -> None:
         """End the workers."""
         self.workers.close()
+
+    def _check_openings(self) -> None:
+        """Raise ValueError if there are too few distinct openings for a match of the run."""
+        games = self.match.games
+        if self.cfg.inference.precision == INT8:
+            games = max(games, self.cfg.inference.match_games)
+        draw_openings(self.variant, games // 2, plies=self.match.random_plies, seed=self.match.seed)
 
     def _self_play(self, clock: Stopwatch) -> tuple[list[GameRecord], SelfPlayStats]:
         quota = self.cfg.selfplay.positions_per_iteration
@@ -260,6 +275,26 @@ class Trainer:
         every = self.cfg.evaluation.every
         return bool(every) and self.iteration % every == 0 and self.iteration < self.cfg.iterations
 
+    @property
+    def _plays_int8(self) -> bool:
+        return self.verdict is not None and self.verdict.precision == INT8
+
+    def _is_verdict_due(self) -> bool:
+        cfg = self.cfg.inference
+        is_open = cfg.precision == INT8 and self.verdict is None
+        return is_open and cfg.match_from <= self.iteration < self.cfg.iterations
+
+    def _judge_int8(self) -> MatchResult:
+        """Let the weights that play show whether int8 is good enough for self-play, and act on it."""
+        with self.reporter.task("match of int8 against float32", self.cfg.inference.match_games) as update:
+            network = self.learner.playing_network
+            match = play_precisions(self.cfg, self.variant, network, graph=self.graph, progress=update)
+        self.verdict = Verdict.of(match, self.iteration)
+        self.reporter.say(str(self.verdict))
+        if self._plays_int8:
+            self.workers.use_int8()
+        return match
+
     def _piece_values(self) -> tuple[Report | None, str]:
         """Estimate piece values from every committed game of the run and write the report."""
         bootstrap = self.cfg.piece_values.bootstrap
@@ -281,6 +316,7 @@ class Trainer:
             "learner": self.learner.counters(),
             "sample_rng": self.rng.bit_generator.state,
             "shards": [asdict(info) for info in self.shards],
+            "precision": asdict(self.verdict) if self.verdict else None,
         }
         save_checkpoint(self.folder.path, self.iteration, tensors=self.learner.tensors(), state=state)
 
@@ -292,6 +328,8 @@ class Trainer:
         self.counters = Counters(**state["counters"])
         self.rng.bit_generator.state = state["sample_rng"]
         self.shards = [ShardInfo(**info) for info in state["shards"]]
+        verdict = state.get("precision")  # older checkpoints lack it
+        self.verdict = Verdict(**verdict) if verdict else None
         aside = self.folder.set_aside_uncommitted({info.name for info in self.shards})
         if aside:
             self.reporter.say(f"set aside games that no checkpoint had committed: {', '.join(aside)}")

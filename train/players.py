@@ -1,7 +1,7 @@
 """Players by the name that a command line or config gives them.
 
 `random` or another baseline; the folder of a run (its newest checkpoint) or of one checkpoint; `untrained:RUN`, the
-same run before it learned anything (its checkpoint 0).
+same run before it learned anything (its checkpoint 0). `int8:` before a run or a checkpoint evaluates in int8.
 """
 
 from collections.abc import Collection
@@ -15,9 +15,10 @@ from train.arena import Player
 from train.baselines import BASELINES
 from train.config import RunConfig, from_document
 from train.plugins import PLAYER_KEYS, RECORD, check_names
+from train.precision import FLOAT32, INT8, calibration_positions
 from train.search import SearchPlayer, SearchSettings
 
-UNTRAINED = "untrained:"
+UNTRAINED, AS_INT8 = "untrained:", "int8:"
 CONFIG = "config"
 """Key of a checkpoint's state that holds the resolved config."""
 
@@ -53,15 +54,17 @@ def make_player(text: str, *, simulations: int) -> Contestant:
     Raises:
         UnknownPlayer: the text names neither a baseline nor a folder with checkpoints.
         CorruptFile, CheckpointMismatch: see `models.checkpoint.load_player`.
+        ValueError: a network has no int8 form.
     """
     if text in BASELINES:
         return Contestant(BASELINES[text]())
-    folder = Path(text.removeprefix(UNTRAINED))
+    name = text.removeprefix(AS_INT8)
+    folder = Path(name.removeprefix(UNTRAINED))
     if not folder.is_dir():
         near = get_close_matches(text, BASELINES, n=1)
         hint = f", did you mean '{near[0]}'?" if near else f" ({', '.join(BASELINES)})"
         raise UnknownPlayer(f"player '{text}': expected a run, a checkpoint or a baseline{hint}")
-    return _load(_first_checkpoint(folder) if text.startswith(UNTRAINED) else folder, text, simulations)
+    return _load(_first_checkpoint(folder) if name.startswith(UNTRAINED) else folder, text, simulations)
 
 
 def common_variant(contestants: list[Contestant], given: Variant | None) -> Variant:
@@ -125,7 +128,12 @@ def _load(folder: Path, name: str, simulations: int) -> Contestant:
         raise UnknownPlayer(str(error)) from None
     config = from_document(state[CONFIG], f"{folder}: config")
     settings = SearchSettings.of(config.search)
+    precision = INT8 if name.startswith(AS_INT8) else FLOAT32
+    calibration = calibration_positions(variant) if precision == INT8 else None
     player = SearchPlayer(
-        make_evaluator(network), num_simulations=simulations, name=f"{name}@{simulations}", settings=settings
+        make_evaluator(network, precision=precision, calibration=calibration),
+        num_simulations=simulations,
+        name=f"{name}@{simulations}",
+        settings=settings,
     )
     return Contestant(player, variant, config, folder)

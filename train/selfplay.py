@@ -204,7 +204,8 @@ class SelfPlay:
         action = found.action
         if len(game.actions) < self._cfg.sampled_plies:
             odds = (found.visit_counts / found.visit_counts.max()) ** (1 / self._cfg.temperature)
-            action = int(found.legal_actions[game.rng.choice(len(odds), p=odds / odds.sum())])
+            ladder = odds.cumsum()
+            action = int(found.legal_actions[ladder.searchsorted(game.rng.random() * ladder[-1], side="right")])
         game.states.append(self._env.states[lane].copy())
         game.actions.append(action)
         game.values.append(found.value)

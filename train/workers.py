@@ -18,9 +18,11 @@ import numpy as np
 import numpy.typing as npt
 
 from envs import Variant, engine_for, variant_from_document
-from models.evaluator import OnnxEvaluator
+from models.evaluator import NetworkEvaluator, OnnxEvaluator
+from models.quantised import Int8Evaluator
 from train.config import RunConfig, SearchConfig, SelfplayConfig
 from train.plugins import POLICY, Plugin, import_plugins
+from train.precision import calibration_positions
 from train.selfplay import SelfPlay, SelfPlayStats
 from train.shards import GameRecord
 
@@ -85,9 +87,12 @@ class SelfPlayWorker:
             number: This worker's number, from 0.
         """
         import_plugins(task.plugins)
-        variant = variant_from_document(task.document, task.options, name=task.name)
-        self._evaluator = OnnxEvaluator(task.graph, threads=1)
-        self._selfplay = SelfPlay(engine_for(variant), task.search, task.selfplay, seed=(task.seed, number, task.life))
+        self._variant = variant_from_document(task.document, task.options, name=task.name)
+        self._graph = task.graph
+        self._evaluator: NetworkEvaluator = OnnxEvaluator(task.graph, threads=1)
+        self._selfplay = SelfPlay(
+            engine_for(self._variant), task.search, task.selfplay, seed=(task.seed, number, task.life)
+        )
 
     def play(
         self,
@@ -111,6 +116,10 @@ class SelfPlayWorker:
             self._evaluator.publish(weights)
         return self._selfplay.play(self._evaluator, num_positions, model_version=model_version, progress=progress)
 
+    def use_int8(self) -> None:
+        """Evaluate in int8 from now on; the next call of `play` must bring weights."""
+        self._evaluator = Int8Evaluator(self._graph, calibration=calibration_positions(self._variant), threads=1)
+
 
 class Workers(Protocol):
     """Makes self-play games."""
@@ -127,6 +136,10 @@ class Workers(Protocol):
         Returns:
             The games that ended, by worker and then by time, and the workers' counts added up.
         """
+        ...
+
+    def use_int8(self) -> None:
+        """Let every worker evaluate in int8 from the next call of `play` on."""
         ...
 
     def close(self) -> None:
@@ -148,6 +161,10 @@ class LocalWorkers:
     def play(self, weights: Weights, quota: int, model_version: int, progress: Progress) -> Played:
         """See `Workers`."""
         return self._worker.play(weights, quota, model_version, progress)
+
+    def use_int8(self) -> None:
+        """See `Workers`."""
+        self._worker.use_int8()
 
     def close(self) -> None:
         """Do nothing: there is no process to end."""
@@ -206,6 +223,10 @@ class RayWorkers:
             if chunk + 1 < len(sizes):
                 send(number, chunk + 1)
         return _joined([results[key] for key in sorted(results)])
+
+    def use_int8(self) -> None:
+        """See `Workers`."""
+        self._ray.get([actor.use_int8.remote() for actor in self._actors])
 
     def close(self) -> None:
         """End the actors and leave Ray."""

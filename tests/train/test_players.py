@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from envs import load_variant
+from models.quantised import Int8Evaluator
 from tests.train.stored_run import make_run
 from train.arena import MatchSettings, play_match
 from train.baselines import RandomPlayer
@@ -42,6 +43,16 @@ def test_a_run_is_its_newest_checkpoint_and_untrained_its_first(run_dir: Path, t
     settings = MatchSettings(games=4, random_plies=2, max_plies=12)
     result = play_match(load_variant("gardner"), (trained.player, first.player), settings=settings)
     assert set(result.pair_scores) == {0.5}  # the same weights on both sides, and no chance in them
+
+
+def test_int8_before_a_run_evaluates_it_in_int8(run_dir: Path) -> None:
+    name = f"int8:untrained:{run_dir}"
+    contestant = make_player(name, simulations=4)
+    assert contestant.player.name == f"{name}@4"
+    assert isinstance(getattr(contestant.player, "evaluator", None), Int8Evaluator)
+    assert contestant.checkpoint == run_dir / "checkpoints" / "000000"
+    with pytest.raises(UnknownPlayer, match="player 'int8:random': expected a run"):
+        make_player("int8:random", simulations=4)
 
 
 def test_players_of_other_rules_are_refused(trained: Contestant) -> None:

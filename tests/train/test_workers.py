@@ -2,6 +2,7 @@
 
 import os
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -81,6 +82,22 @@ def test_a_search_policy_of_ones_own_reaches_a_ray_worker_by_content(task_and_we
     assert local
     assert [game.actions.tolist() for game in games] == [game.actions.tolist() for game in local]
     assert all(game.policy_probs.max() == 1 for game in games)
+
+
+def test_workers_that_use_int8_play_the_same_games_in_ray_and_in_this_process(task_and_weights, ray_workers):
+    task, weights = task_and_weights
+    ray = ray_workers._ray
+    actor = ray.remote(num_cpus=0)(SelfPlayWorker).remote(task, 0)
+    RayWorkers.use_int8(SimpleNamespace(_ray=ray, _actors=[actor]))
+    games, _ = ray.get(actor.play.remote(weights, QUOTA // 2, 1))
+    local = LocalWorkers(task)
+    local.use_int8()
+    found, _ = local.play(weights, QUOTA // 2, 1, lambda _: None)
+    single, _ = LocalWorkers(task).play(weights, QUOTA // 2, 1, lambda _: None)
+    assert [game.actions.tolist() for game in games] == [game.actions.tolist() for game in found]
+    values = [np.concatenate([game.root_values for game in those]) for those in (found, single)]
+    assert found
+    assert values[0].tolist() != values[1].tolist()
 
 
 def test_local_ray_asks_for_a_token(ray_workers):
