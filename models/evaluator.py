@@ -10,12 +10,14 @@ weights, and stays small. The graph is exported once per architecture, of the fo
 from __future__ import annotations
 
 import copy
+import io
 import json
 import logging
+import traceback
 import warnings
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from contextlib import contextmanager, redirect_stderr
+from typing import TYPE_CHECKING, Any, Literal, Protocol, get_args
 
 import numpy as np
 import onnx
@@ -25,7 +27,7 @@ from numpy.typing import NDArray
 if TYPE_CHECKING:
     import torch
 
-    from models.network import GameSpec, PolicyValueNetwork
+    from models.network import PolicyValueNetwork
 
 Weights = Mapping[str, NDArray[np.float32]]
 """The floating-point tensors of a folded network by name, as `weights_of` returns them."""
@@ -46,7 +48,7 @@ _WEIGHTS = "weights"
 
 
 class ExportError(RuntimeError):
-    """An exported graph does not say what its network says."""
+    """A network cannot be exported, or its graph does not say what it says."""
 
 
 class Evaluator(Protocol):
@@ -78,7 +80,7 @@ class NetworkEvaluator(Evaluator, Protocol):
             weights: what `weights_of` returns for a network of the same architecture.
 
         Raises:
-            ValueError: a name or shape differs; the old weights stay in use.
+            ValueError: a name or shape differs, or a weight is not finite; the old weights stay in use.
         """
         ...
 
@@ -184,7 +186,7 @@ class TorchEvaluator:
         """Evaluate, see `Evaluator`.
 
         Raises:
-            FloatingPointError: an activation was too large for the dtype.
+            FloatingPointError: an output is not finite, padded entries aside.
         """
         torch = self._torch
         with torch.inference_mode():
@@ -192,7 +194,7 @@ class TorchEvaluator:
             planes, actions = (self._to_device(values) for values in (observations, legal_actions))
             planes = planes.to(self._dtype, memory_format=torch.channels_last)
             prior_logits, wdl = (output.cpu().numpy() for output in self._network(planes, actions))
-        if not (np.isfinite(wdl).all() and np.isfinite(prior_logits).all()):
+        if not (np.isfinite(wdl).all() and np.isfinite(prior_logits[legal_actions >= 0]).all()):
             raise FloatingPointError(f"the network's outputs are not finite in {self._dtype}")
         return prior_logits, wdl
 
@@ -233,7 +235,8 @@ def export_graph(network: PolicyValueNetwork) -> bytes:
         A serialised ONNX model with free N and M.
 
     Raises:
-        ExportError: the graph cannot be run or its outputs differ from the network's.
+        ExportError: there is no graph of it, or that cannot be run, or its outputs differ from the network's.
+        FloatingPointError, ValueError: an output or a weight of the network is not finite.
     """
     model = _trace(network)
     shapes = {name: array.shape for name, array in weights_of(network).items()}
@@ -257,24 +260,31 @@ def make_evaluator(  # noqa: PLR0913 - the one place where an evaluator is chose
 
     Args:
         network: left alone; later changes need `publish`.
-        backend: "auto" is torch on a GPU if there is one, else ONNX Runtime.
-        device: torch device; None is the GPU if there is one, else the CPU. ONNX Runtime uses the CPU.
+        backend: "auto" is ONNX Runtime on a CPU, torch elsewhere. On a GPU, networks of the kind "resnet" are
+            evaluated in half precision, a user's own in single.
+        device: a torch device; None is the GPU if there is one and the rest allows it, else the CPU.
         threads: threads of one evaluation, ONNX Runtime only.
         graph: an earlier `export_graph` of the same architecture, which saves exporting again.
         precision: "int8" is ONNX Runtime with the residual blocks in 8 bits.
         calibration: positions that "int8" needs, see `models.quantised`.
 
     Raises:
-        ValueError: "int8" with PyTorch, without calibration, or for a network without residual blocks.
+        ValueError: the backend is unknown or cannot use the device; "int8" without calibration or residual blocks.
     """
     import torch
 
+    if backend not in get_args(Backend):
+        raise ValueError(f"backend is '{backend}', expected one of {', '.join(get_args(Backend))}")
     if precision == "int8" and (backend == "torch" or calibration is None):
         raise ValueError("precision 'int8' is for ONNX Runtime (backend 'onnx' or 'auto') and needs a calibration")
+    uses_onnx = backend == "onnx" or precision == "int8"
     if device is None:
-        device = "cuda" if torch.cuda.is_available() else "cpu"
-    if precision == "float32" and (backend == "torch" or (backend == "auto" and device != "cpu")):
-        return TorchEvaluator(network, device=device)
+        device = "cuda" if torch.cuda.is_available() and not uses_onnx else "cpu"
+    on_cpu = torch.device(device).type == "cpu"
+    if uses_onnx and not on_cpu:
+        raise ValueError(f"ONNX Runtime evaluates on a CPU: expected device 'cpu', got '{device}'")
+    if backend == "torch" or not on_cpu:
+        return TorchEvaluator(network, device=device, dtype=None if network.cfg.kind == "resnet" else torch.float32)
     made = graph or export_graph(network)
     evaluator = _onnx_evaluator(made, threads, calibration if precision == "int8" else None)
     if graph is not None:
@@ -292,7 +302,7 @@ def _onnx_evaluator(graph: bytes, threads: int, calibration: Calibration | None)
 
 
 def _check_weights(expected: Shapes, weights: Weights) -> None:
-    """Raise ValueError unless names and shapes agree."""
+    """Raise ValueError unless names and shapes agree and all values are finite."""
     if expected.keys() != weights.keys():
         names = ", ".join(sorted(expected.keys() ^ weights.keys()))
         raise ValueError(f"weights are of another architecture: {names} on one side only")
@@ -300,51 +310,67 @@ def _check_weights(expected: Shapes, weights: Weights) -> None:
         if weights[name].shape != shape:
             found = weights[name].shape
             raise ValueError(f"weights are of another architecture: {name} is {found}, expected {shape}")
+        if not np.isfinite(weights[name]).all():
+            raise ValueError(f"weights are not finite: {name}")
 
 
 def _trace(network: PolicyValueNetwork) -> onnx.ModelProto:
-    """Return the graph of a network."""
+    """Return the graph of a network, or raise ExportError."""
     import torch
 
     from models.network import InferenceNetwork
 
     batch, moves = torch.export.Dim("batch"), torch.export.Dim("moves")
     examples = (torch.zeros(2, *network.spec.observation_shape), torch.zeros(2, 3, dtype=torch.int32))
-    with _quiet_exporter():
-        # The exporter's optimiser merges equal initialisers (fresh biases), which publishing needs apart.
-        program = torch.onnx.export(
-            InferenceNetwork(network),
-            examples,
-            input_names=_INPUTS,
-            output_names=_OUTPUTS,
-            dynamic_shapes={"observations": {0: batch}, "legal_actions": {0: batch, 1: moves}},
-            optimize=False,
-            verbose=False,
-        )
+    try:
+        with _quiet_exporter():
+            # The exporter's optimiser merges equal initialisers (fresh biases), which publishing needs apart.
+            program = torch.onnx.export(
+                InferenceNetwork(network),
+                examples,
+                input_names=_INPUTS,
+                output_names=_OUTPUTS,
+                dynamic_shapes={"observations": {0: batch}, "legal_actions": {0: batch, 1: moves}},
+                optimize=False,
+                verbose=False,
+            )
+    except Exception as error:
+        raise ExportError(f"network.kind '{network.cfg.kind}' has no ONNX graph: {_cause(error)}") from error
     assert program is not None
     return program.model_proto
 
 
+def _cause(error: BaseException) -> str:
+    """Return, in a line, where and with what an error began that the exporter wraps in others."""
+    while error.__cause__ is not None:
+        error = error.__cause__
+    frames = [f for f in traceback.extract_tb(error.__traceback__) if "site-packages" not in f.filename]
+    place = f"{frames[-1].filename}:{frames[-1].lineno}: " if frames else ""
+    return f"{place}{type(error).__name__}: {str(error).strip().partition(chr(10))[0]}"
+
+
 def _check_parity(graph: bytes, network: PolicyValueNetwork) -> None:
     """Raise ExportError unless a graph says what its network says, with the network's weights and with others."""
+    from models.network import example_inputs
+
     evaluator = OnnxEvaluator(graph)
     for one in (network, _disturbed(network)):
         evaluator.publish(weights_of(one))
         torch_evaluator = TorchEvaluator(one)
         for rows, width in PARITY_SHAPES:
-            inputs = _examples(network.spec, rows, width)
+            inputs = example_inputs(network.spec, rows, width)
+            listed = inputs[1] >= 0
             where = f"network.kind '{network.cfg.kind}', N = {rows}, M = {width}"
             try:
                 found = evaluator(*inputs)
             except Exception as error:
                 raise ExportError(f"{where}: its ONNX graph does not run: {error}") from error
             for name, mine, right in zip(_OUTPUTS, found, torch_evaluator(*inputs)):
-                error_bound = PARITY_TOLERANCE * max(1.0, float(np.abs(right).max()))
-                off = float(np.abs(mine - right).max()) if mine.shape == right.shape else np.inf
-                if not off <= error_bound:
-                    raise ExportError(
-                        f"{where}: its ONNX graph is off by {off:.2g} in {name}, at most {error_bound:.2g}"
-                    )
+                part = listed if name == _OUTPUTS[0] else ...
+                bound = PARITY_TOLERANCE * max(1.0, float(np.abs(right[part]).max()))
+                off = float(np.abs(mine[part] - right[part]).max()) if mine.shape == right.shape else np.inf
+                if not off <= bound:
+                    raise ExportError(f"{where}: its ONNX graph is off by {off:.2g} in {name}, at most {bound:.2g}")
 
 
 def _disturbed(network: PolicyValueNetwork) -> PolicyValueNetwork:
@@ -360,27 +386,14 @@ def _disturbed(network: PolicyValueNetwork) -> PolicyValueNetwork:
     return other
 
 
-def _examples(spec: GameSpec, rows: int, width: int) -> tuple[NDArray[np.float32], NDArray[np.int32]]:
-    """Return inputs that look like positions: a piece on some squares, and padded legal actions."""
-    rng = np.random.default_rng(rows)
-    grid = spec.observation_shape[1:]
-    observations = (rng.random((rows, *spec.observation_shape)) < 1 / spec.piece_planes).astype(np.float32)
-    observations[:, -1] = (np.arange(grid[0] * grid[1]) < spec.num_squares).reshape(grid)
-    observations *= observations[:, -1:]
-    actions = rng.integers(0, spec.num_actions, (rows, width), dtype=np.int32)
-    actions[:, 1:] = np.where(rng.random((rows, width - 1)) < 0.2, -1, actions[:, 1:])
-    return observations, actions
-
-
 @contextmanager
 def _quiet_exporter() -> Iterator[None]:
-    """Silence the exporter's notes about packages and settings that do not concern us."""
-    logger = logging.getLogger("torch.onnx")
-    level = logger.level
-    logger.setLevel(logging.ERROR)
+    """Silence the exporter's notes about packages and settings, and its listing of a graph that failed."""
+    disabled = logging.root.manager.disable
+    logging.disable(logging.ERROR)
     try:
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), redirect_stderr(io.StringIO()):
             warnings.simplefilter("ignore")
             yield
     finally:
-        logger.setLevel(level)
+        logging.disable(disabled)

@@ -36,7 +36,8 @@ class NetworkConfig:
         blocks: residual blocks, two 3x3 convolutions each.
         channels: F, channels of the tower.
         squeeze_excitation: scale and shift the channels of each block by the board's mean activations.
-        global_pooling: add the board's mean and maximum to every second block and to the policy head.
+        global_pooling: add the board's mean and maximum to every second block, from the second on, and to the policy
+            head.
         value_channels: channels that the value head pools over the board.
         value_hidden: width of the value head's hidden layer.
         soft_policy: train a second policy head on a flattened policy target.
@@ -268,6 +269,51 @@ def untrained_network(spec: GameSpec, cfg: NetworkConfig, *, seed: int) -> Polic
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         return network_class(cfg.kind)(spec, cfg)
+
+
+def example_inputs(spec: GameSpec, rows: int, width: int) -> tuple[NDArray[np.float32], NDArray[np.int32]]:
+    """Return observations [N, C, H, W] and legal actions [N, M] that look like positions: some pieces, some padding."""
+    rng = np.random.default_rng(rows)
+    grid = spec.observation_shape[1:]
+    observations = (rng.random((rows, *spec.observation_shape)) < 1 / spec.piece_planes).astype(np.float32)
+    observations[:, -1] = (np.arange(grid[0] * grid[1]) < spec.num_squares).reshape(grid)
+    observations *= observations[:, -1:]
+    actions = rng.integers(0, spec.num_actions, (rows, width), dtype=np.int32)
+    actions[:, 1:] = np.where(rng.random((rows, width - 1)) < 0.2, -1, actions[:, 1:])
+    return observations, actions
+
+
+def check_network(network: PolicyValueNetwork) -> None:
+    """Refuse a network that cannot be trained; evaluates a copy of it, in training mode, on examples.
+
+    Raises:
+        ValueError: no parameter needs a gradient, or an output is not what `NetworkOutput` says, or an auxiliary head
+            that the config asks for is missing.
+    """
+    where, rows, width = f"network.kind '{network.cfg.kind}'", 3, 4
+    if not any(parameter.requires_grad for parameter in network.parameters()):
+        raise ValueError(f"{where}: no parameter needs a gradient, expected some to train")
+    observations, actions = map(torch.from_numpy, example_inputs(network.spec, rows, width))
+    with torch.random.fork_rng(devices=[]), torch.no_grad():
+        output = copy.deepcopy(network).cpu().train()(observations, actions.long())
+    if not isinstance(output, NetworkOutput):
+        raise ValueError(f"{where}: forward returns a {type(output).__name__}, expected a NetworkOutput")
+    expected = {"policy_logits": (rows, width), "wdl_logits": (rows, 3), "moves_left": (rows,)}
+    if network.cfg.soft_policy:
+        expected["soft_policy_logits"] = (rows, width)
+    if network.cfg.future_pieces:
+        expected["future_logits"] = (rows, network.spec.piece_planes + 1, *network.spec.observation_shape[1:])
+    for name, shape in expected.items():
+        found, wanted = _described(getattr(output, name)), f"float32 {list(shape)}"
+        if found != wanted:
+            raise ValueError(f"{where}: {name} is {found} for N = {rows}, M = {width}, expected {wanted}")
+
+
+def _described(value: object) -> str:
+    """Return type and shape of an output."""
+    if isinstance(value, Tensor):
+        return f"{str(value.dtype).removeprefix('torch.')} {list(value.shape)}"
+    return "missing" if value is None else f"a {type(value).__name__}"
 
 
 class InferenceNetwork(nn.Module):

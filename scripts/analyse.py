@@ -7,6 +7,8 @@ import sys
 from pathlib import Path
 from typing import Annotated, Any
 
+import numpy as np
+import numpy.typing as npt
 import typer
 
 sys.path[0] = str(Path(__file__).resolve().parents[1])
@@ -14,7 +16,7 @@ sys.path[0] = str(Path(__file__).resolve().parents[1])
 from rich.box import SIMPLE_HEAVY
 from rich.table import Table
 
-from envs import Variant, VectorEnv, load_variant
+from envs import InvalidFen, VectorEnv, load_variant
 from models.evaluator import Evaluator, UniformEvaluator
 from scripts.command_line import PLUGIN_HELP, new_app, print_json, stdout_console, with_exit_codes
 from train.analysis import Analysis, AnalysisResult, AnalysisSettings, Line
@@ -23,8 +25,6 @@ from train.plugins import load_plugins
 from train.progress import Reporter
 from train.provenance import provenance
 
-STEPS = 20
-"""How often progress is shown."""
 LONGEST_PV = 8
 """Moves of a line in the table."""
 KNOWS_NOTHING = "a network that knows nothing"
@@ -50,6 +50,8 @@ def main(
     """
     if option and variant is None:
         raise typer.BadParameter("--option switches an option of --variant: name the game too")
+    if player is None and variant is None:
+        raise typer.BadParameter("give PLAYER or --variant")
     load_plugins(plugin or [])
     contestant = make_player(player, simulations=simulations) if player else None
     given = load_variant(variant, dict.fromkeys(option or [], True)) if variant else None
@@ -57,13 +59,18 @@ def main(
     env = VectorEnv(game, 1)
     if fen is not None:
         env.set_fen(0, fen)
+        if (outcome := env.outcome[0]) is not None:
+            raise InvalidFen(f"the game is over ({outcome.termination.name.lower()}): nothing to analyse in {fen}")
     found = _analyse(env, _evaluator(contestant), simulations, AnalysisSettings(batch_size=batch_size))
     if as_json:
         config_hash = contestant.config.config_hash() if contestant and contestant.config else None
         basis = provenance(game, config_hash=config_hash, seeds={})
         print_json({**basis, "player": player, **_document(env, found, lines)})
     else:
-        stdout_console().print(_table(game, env, found, lines, player or KNOWS_NOTHING))
+        print(f"{describe(game)}, {player or KNOWS_NOTHING}, {found.simulations} simulations")
+        print(env.fen(0))
+        print(_verdict(found))
+        stdout_console().print(_table(env, found, lines))
 
 
 def _evaluator(contestant: Contestant | None) -> Evaluator:
@@ -76,12 +83,17 @@ def _evaluator(contestant: Contestant | None) -> Evaluator:
 
 
 def _analyse(env: VectorEnv, evaluator: Evaluator, simulations: int, settings: AnalysisSettings) -> AnalysisResult:
-    analysis = Analysis(env.game, evaluator, settings)
-    analysis.begin(env.states[0], env.histories[0])
     with Reporter().task("analysis", simulations) as update:
-        for step in range(STEPS):
-            analysis.run((step + 1) * simulations // STEPS - step * simulations // STEPS)
+
+        def reporting(
+            observations: npt.NDArray[np.float32], legal_actions: npt.NDArray[np.int32]
+        ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
             update(analysis.simulations)
+            return evaluator(observations, legal_actions)
+
+        analysis = Analysis(env.game, reporting, settings)
+        analysis.begin(env.states[0], env.histories[0])
+        analysis.run(simulations)
     return analysis.result()
 
 
@@ -119,13 +131,14 @@ def _document(env: VectorEnv, found: AnalysisResult, lines: int) -> dict[str, An
     }
 
 
-def _table(game: Variant, env: VectorEnv, found: AnalysisResult, lines: int, player: str) -> Table:
-    proof = f", proven {found.result} in {found.plies_to_end} plies" if found.result else ""
-    title = (
-        f"{describe(game)}: {env.fen(0)}\n{player}, {found.simulations} simulations: value {found.value:+.3f} "
-        f"(network {found.raw_value:+.3f}){proof}"
-    )
-    table = Table(title=title, box=SIMPLE_HEAVY)
+def _verdict(found: AnalysisResult) -> str:
+    plies = "ply" if found.plies_to_end == 1 else "plies"
+    proof = f", proven {found.result} in {found.plies_to_end} {plies}" if found.result else ""
+    return f"value {found.value:+.3f} (network {found.raw_value:+.3f}){proof}"
+
+
+def _table(env: VectorEnv, found: AnalysisResult, lines: int) -> Table:
+    table = Table(box=SIMPLE_HEAVY)
     table.add_column("move")
     for heading in ("value", "visits", "prior", "proven"):
         table.add_column(heading, justify="right", no_wrap=True)

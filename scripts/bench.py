@@ -131,6 +131,8 @@ def bench(
     as_json: Annotated[bool, typer.Option("--json", help="print one JSON object")] = False,
 ) -> None:
     """Measure the speed of PART: rates, medians of interleaved rounds, and how they compare with their bars."""
+    if (peers or not fresh) and part not in (None, Part.ENV):
+        raise typer.BadParameter("--peers and --no-fresh belong to part env")
     before, others, found = machine(), Peers(), Results()
     batches = tuple(dict.fromkeys(batch or ()))
     for chosen in [part] if part else Part:

@@ -10,11 +10,15 @@ from __future__ import annotations
 
 import multiprocessing
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
-from multiprocessing.connection import Connection
+from multiprocessing.connection import Connection, wait
+from multiprocessing.context import SpawnProcess
 from multiprocessing.synchronize import Barrier
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -129,9 +133,16 @@ class Team:
     """Workers in processes of their own, one thread each, that are measured while all of them work."""
 
     def __init__(self, task: WorkerTask) -> None:
-        """Start the workers; they get ready while this process goes on."""
+        """Start the workers, and wait until all of them are ready.
+
+        Raises:
+            RuntimeError: A worker ended.
+        """
         context = multiprocessing.get_context("spawn")
-        self._start, self._links, self._processes = context.Barrier(NUM_WORKERS), [], []
+        self.task = task
+        self._start = context.Barrier(NUM_WORKERS)
+        self._links: list[Connection] = []
+        self._processes: list[SpawnProcess] = []
         for _ in range(NUM_WORKERS):
             link, far_end = context.Pipe()
             process = context.Process(target=_work, args=(task, far_end, self._start), daemon=True)
@@ -139,29 +150,61 @@ class Team:
             far_end.close()
             self._links.append(link)
             self._processes.append(process)
+        with self._ending_together():
+            self._receive()
 
     def sample(self, load: Load, seconds: float) -> tuple[int, float]:
-        """Let all work at once; return their simulations, and seconds that make the rate the sum of theirs."""
-        for link in self._links:
-            link.send((load, seconds))
-        found: list[tuple[int, float]] = [link.recv() for link in self._links]
-        for link in self._links:
-            link.send("stop")
-        for link in self._links:
-            link.recv()
+        """Let all work at once; return their simulations, and seconds that make the rate the sum of theirs.
+
+        Raises:
+            RuntimeError: A worker ended.
+        """
+        with self._ending_together():
+            self._send((load, seconds))
+            found: list[tuple[int, float]] = self._receive()
+            self._send("stop")
+            self._receive()
         units = sum(number for number, _ in found)
         return units, units / sum(number / elapsed for number, elapsed in found)
 
     def close(self) -> None:
         """Let the workers end."""
         for link, process in zip(self._links, self._processes, strict=True):
-            link.send(None)
+            with suppress(OSError):  # a worker that has ended needs no word
+                link.send(None)
             process.join(TIMEOUT_S)
+
+    def _send(self, message: object) -> None:
+        for link in self._links:
+            link.send(message)
+
+    def _receive(self) -> list[Any]:
+        """Return a message from each worker."""
+        ends = [process.sentinel for process in self._processes]
+        messages = []
+        for link in self._links:
+            if link not in wait([link, *ends]):
+                raise EOFError
+            messages.append(link.recv())
+        return messages
+
+    @contextmanager
+    def _ending_together(self) -> Iterator[None]:
+        """End all workers when one has ended."""
+        try:
+            yield
+        except (EOFError, ConnectionError) as error:
+            for process in self._processes:
+                process.terminate()
+                process.join()
+            self._links, self._processes = [], []
+            raise RuntimeError("a bench worker ended before its work was done") from error
 
 
 def _work(task: WorkerTask, link: Connection, start: Barrier) -> None:
     """Work as told through the link until told None; work on after each sample until all have been measured."""
     searches = SearchLoad(task.variant, task.num_lanes, OnnxEvaluator(task.graph))
+    link.send("ready")
     for load, seconds in iter(link.recv, None):
         start.wait(TIMEOUT_S)
         link.send(timed(partial(searches.run, load), seconds, time.perf_counter))

@@ -1,8 +1,9 @@
-"""What is measured of the network: evaluations on one thread by four runtimes, publishing and exporting.
+"""What is measured of the network: evaluations on one thread by five runtimes, publishing and exporting.
 
 Dims: N batch, M legal actions of a row.
 """
 
+import copy
 import itertools
 import time
 from collections.abc import Callable
@@ -23,8 +24,9 @@ from train.precision import calibration_positions
 SMALL, DEFAULT = NetworkConfig(channels=16, blocks=2), NetworkConfig()
 BATCHES = (1, 16, 64)
 DISTINCT_POSITIONS = 2048
-COMPARED_BATCH, EAGER_BAR, PUBLISH_BAR_S = 64, 1.3, 0.5
+COMPARED_VARIANTS, COMPARED_BATCH, EAGER_BAR, PUBLISH_BAR_S = ("chess", "asylum"), 64, 1.3, 0.5
 OWN, INT8, TORCH, EAGER = "default evaluator", "Int8Evaluator", "TorchEvaluator", "eager PyTorch"
+EAGER_CHANNELS_LAST = "eager PyTorch, channels last"
 Batch = tuple[npt.NDArray[np.float32], npt.NDArray[np.int32]]
 """Observations float32 [N, C, H, W] and legal actions int32 [N, M]."""
 
@@ -68,11 +70,13 @@ def network_plan(settings: Settings) -> Plan:
         batches = {batch: _batches(game, rows, batch) for batch in settings.batches or BATCHES}
         for cfg in (DEFAULT, SMALL):
             network = network_of(variant, cfg)
+            channels_last = copy.deepcopy(network).to(memory_format=torch.channels_last)  # type: ignore[call-overload]
             runtimes: dict[str, Callable[..., object]] = {
                 OWN: default_evaluator(variant, cfg),
                 INT8: int8_evaluator(variant, cfg),
                 TORCH: TorchEvaluator(network),
                 EAGER: partial(_eager, network),
+                EAGER_CHANNELS_LAST: partial(_eager, channels_last),
             }
             for batch, positions in batches.items():
                 name = f"{variant}, {size(cfg)}, batch {batch}: {{}}"
@@ -80,9 +84,12 @@ def network_plan(settings: Settings) -> Plan:
                     _evaluating(name.format(runtime), evaluator, positions, settings.seconds)
                     for runtime, evaluator in runtimes.items()
                 ]
-                bar = EAGER_BAR if (cfg, batch) == (DEFAULT, COMPARED_BATCH) else None
-                plan.duels.append(Duel(name.format(OWN), name.format(EAGER), bar))
-                plan.duels.append(Duel(name.format(INT8), name.format(OWN)))
+                is_meant = variant in COMPARED_VARIANTS and (cfg, batch) == (DEFAULT, COMPARED_BATCH)
+                plan.duels += [
+                    Duel(name.format(OWN), name.format(EAGER), EAGER_BAR if is_meant else None),
+                    Duel(name.format(OWN), name.format(EAGER_CHANNELS_LAST)),
+                    Duel(name.format(INT8), name.format(OWN)),
+                ]
         plan.others += [partial(_publishing, variant), partial(_exporting, variant)]
     return plan
 

@@ -88,7 +88,7 @@ class Finding:
 
     def document(self) -> dict[str, Any]:
         """Return the finding as plain data."""
-        bound = "at most" if self.at_most else "at least"
+        bound = None if self.bar is None else "at most" if self.at_most else "at least"
         return {"name": self.name, "values": self.values, "median": self.median, "bound": bound,
                 "bar": self.bar, "met": self.met}  # fmt: skip
 

@@ -9,6 +9,8 @@ from scripts.bench_network import DEFAULT, SMALL, exported, size
 from scripts.bench_rounds import Contestant, Cost, Duel, Plan, Settings, timed
 
 LANES = 64
+COMPARED = ("asylum", LANES)
+"""Variant and number of lanes that the bars are meant for."""
 TREE_BAR_US, ADDED_BAR_US, KEPT_BAR = 8, 16, 0.9
 POLICIES = ("gumbel", "puct")
 
@@ -23,7 +25,7 @@ def search_plan(settings: Settings) -> Plan:
             _add_with_networks(plan, variant, lanes, settings.seconds)
             team = Team(WorkerTask(variant, lanes, exported(variant, DEFAULT)[0]))
             teams.callback(team.close)
-            _add_workers(plan, f"{variant}, {lanes} lanes", team, settings.seconds)
+            _add_workers(plan, team, settings.seconds)
     return plan
 
 
@@ -33,7 +35,7 @@ def _add_alone(plan: Plan, variant: str, lanes: int, seconds: float) -> None:
         searches = SearchLoad(variant, lanes, ConstantEvaluator(), policy)
         name = f"{variant}, {lanes} lanes, no network: {policy} search"
         plan.contestants.append(Contestant(name, "simulations", partial(timed, searches.search, seconds)))
-        plan.costs.append(Cost(name, at_most=TREE_BAR_US))
+        plan.costs.append(Cost(name, at_most=_bar(TREE_BAR_US, variant, lanes)))
 
 
 def _add_with_networks(plan: Plan, variant: str, lanes: int, seconds: float) -> None:
@@ -45,15 +47,21 @@ def _add_with_networks(plan: Plan, variant: str, lanes: int, seconds: float) -> 
         for load, name in names.items():
             sample = partial(timed, partial(searches.run, load), seconds)
             plan.contestants.append(Contestant(name, "simulations", sample))
-        is_small = cfg == SMALL
-        plan.costs.append(Cost(names[Load.SEARCH], names[Load.EVALUATE], ADDED_BAR_US if is_small else None))
-        plan.duels.append(Duel(names[Load.SEARCH], names[Load.EVALUATE], None if is_small else KEPT_BAR))
+        added, kept = (ADDED_BAR_US, None) if cfg == SMALL else (None, KEPT_BAR)
+        plan.costs.append(Cost(names[Load.SEARCH], names[Load.EVALUATE], _bar(added, variant, lanes)))
+        plan.duels.append(Duel(names[Load.SEARCH], names[Load.EVALUATE], _bar(kept, variant, lanes)))
 
 
-def _add_workers(plan: Plan, name: str, team: Team, seconds: float) -> None:
+def _add_workers(plan: Plan, team: Team, seconds: float) -> None:
     """Measure workers side by side, all searching or all evaluating."""
-    names = {load: f"{name}, {size(DEFAULT)}, {NUM_WORKERS} workers: {load}" for load in Load}
+    variant, lanes = team.task.variant, team.task.num_lanes
+    names = {load: f"{variant}, {lanes} lanes, {size(DEFAULT)}, {NUM_WORKERS} workers: {load}" for load in Load}
     for load, contestant in names.items():
         sample = partial(team.sample, load, seconds)
         plan.contestants.append(Contestant(contestant, "simulations, wall time", sample))
-    plan.duels.append(Duel(names[Load.SEARCH], names[Load.EVALUATE], KEPT_BAR))
+    plan.duels.append(Duel(names[Load.SEARCH], names[Load.EVALUATE], _bar(KEPT_BAR, variant, lanes)))
+
+
+def _bar(bar: float | None, variant: str, lanes: int) -> float | None:
+    """Return the bar where it is meant."""
+    return bar if (variant, lanes) == COMPARED else None

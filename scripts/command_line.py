@@ -12,6 +12,7 @@ import typer
 from rich.console import Console
 
 from envs import InvalidFen, InvalidVariant
+from models.evaluator import ExportError
 from train.config import ConfigError
 from train.players import UnknownPlayer
 
@@ -43,7 +44,7 @@ def with_exit_codes(command: Callable[P, R]) -> Callable[P, R]:
         except BrokenPipeError:  # whoever read the output has gone, as `head` does
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             raise typer.Exit(FAILED) from None
-        except (ValueError, OSError) as error:
+        except (ValueError, OSError, ExportError, FloatingPointError) as error:
             print(f"error: {error}", file=sys.stderr)
             raise typer.Exit(USAGE if isinstance(error, USAGE_ERRORS) else FAILED) from None
 

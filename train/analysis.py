@@ -22,6 +22,7 @@ from envs.rows import board_of, format_fen, legal_moves, outcome_of_verdict, thr
 from models.evaluator import Evaluator
 from train import analysis_kernels as kernels
 from train import search_kernels
+from train.search_arrays import evaluate
 
 LANE = kernels.LANE
 Proof: TypeAlias = Literal["win", "draw", "loss"] | None
@@ -134,6 +135,7 @@ class Analysis:
         self._rows = np.zeros((size, game.state_words), np.uint64)
         self._observations = np.zeros((size, *game.observation_shape), np.float32)
         self._bound = 0
+        self._selected = 0, 0
         self._tree, self._more = _make_arrays(game.state_words, 0, 0, np.zeros(0, np.uint64))
 
     def begin(self, row: npt.NDArray[np.uint64], history: npt.NDArray[np.uint64]) -> None:
@@ -147,6 +149,7 @@ class Analysis:
             ValueError: The game is over there.
         """
         _refuse_finished(self.game, row)
+        self._selected = 0, 0
         self._bound = self.game.legal_bound(board_of(self.game, row))
         self._reserve(0, 0, np.array(history, np.uint64))
         search_kernels.plant(self.game.tables, self._tree, LANE, row, history, 0, thread_scratch())
@@ -205,22 +208,28 @@ class Analysis:
         return int(self._tree[search_kernels.EVALUATIONS][LANE])
 
     def _advance(self, budget: int) -> None:
-        """Run simulations up to the next batch of leaves, and evaluate it."""
-        self._make_room()
-        leaves, met = kernels.select(
-            self.game.tables,
-            self.game.zobrist,
-            self._tree,
-            self._more,
-            (budget, self._bound),
-            self._knobs,
-            self._waiting,
-            self._collided,
-            thread_scratch(),
-        )
+        """Run simulations up to the next batch of leaves, and evaluate it.
+
+        A batch whose evaluation failed is evaluated first.
+        """
+        if not self._selected[0]:
+            self._make_room()
+            self._selected = kernels.select(
+                self.game.tables,
+                self.game.zobrist,
+                self._tree,
+                self._more,
+                (budget, self._bound),
+                self._knobs,
+                self._waiting,
+                self._collided,
+                thread_scratch(),
+            )
+        leaves, met = self._selected
         if leaves:
             waiting = self._waiting[:leaves]
             kernels.receive(self._tree, self._more, waiting, self._collided[:met], *self._evaluate(waiting))
+            self._selected = 0, 0
 
     def _evaluate(self, leaves: npt.NDArray[np.int32]) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
         """Return the evaluator's logits [n, M] and expected results [n] of nodes."""
@@ -228,8 +237,8 @@ class Analysis:
         rows, actions = self._rows[:count], np.empty(count * self._bound, np.int32)
         widest = kernels.lay_out(self.game.tables, self._tree, leaves, rows.reshape(-1), actions)
         observations = observe(self.game, rows, self._observations[:count])
-        logits, wdl = self.evaluator(observations, actions[: count * widest].reshape(count, widest))
-        return np.ascontiguousarray(logits, np.float32), np.ascontiguousarray(wdl[:, 0] - wdl[:, 2], np.float32)
+        logits, wdl = evaluate(self.evaluator, observations, actions[: count * widest].reshape(count, widest))
+        return logits, wdl[:, 0] - wdl[:, 2]
 
     def _make_room(self) -> None:
         """Grow the arrays before a batch could fill them."""
@@ -294,11 +303,13 @@ class Analysis:
         is_short = (proofs == kernels.WIN) | (proofs == kernels.DRAW)
         merits = np.select([is_short, proofs == kernels.PROVEN_LOSS], [-plies, plies], visits)
         groups = np.select([proofs == kernels.WIN, proofs == kernels.PROVEN_LOSS, proofs == kernels.DRAW], [4, 0, 1], 2)
-        order: npt.NDArray[np.int64] = np.lexsort((tree[search_kernels.EDGE_PRIOR][edges], values, merits, groups))
+        later = -((tree[search_kernels.EDGE_MOVE][edges] >> np.uint64(16)) & np.uint64(0xFFFF)).astype(np.int64)
+        ranks = later, tree[search_kernels.EDGE_PRIOR][edges], values, merits
+        order: npt.NDArray[np.int64] = np.lexsort((*ranks, groups))
         unproven = order[proofs[order] == kernels.UNPROVEN]
         if len(unproven) and (visits[unproven[-1]] == 0 or values[unproven[-1]] <= 0):
             groups[proofs == kernels.DRAW] = 3
-            order = np.lexsort((tree[search_kernels.EDGE_PRIOR][edges], values, merits, groups))
+            order = np.lexsort((*ranks, groups))
         return first + order[::-1]
 
 

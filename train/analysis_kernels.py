@@ -45,7 +45,9 @@ from train.search_kernels import (
     SIMULATIONS,
     UNVISITED,
     count_repetitions,
+    exceeds,
     expand,
+    exploration,
 )
 
 # Arrays of `more`. Of nodes: the value float32, the sum and the weight that it is the mean of float64 and int32, the
@@ -196,7 +198,7 @@ def pick_unvisited(tree, more, node):
     first = tree[FIRST_EDGE][node]
     for edge in range(first, first + tree[NUM_EDGES][node]):
         if tree[EDGE_VISITS][edge] + more[EDGE_VIRTUAL][edge] == 0:
-            if best == NO_EDGE or tree[EDGE_PRIOR][edge] > tree[EDGE_PRIOR][best]:
+            if best == NO_EDGE or exceeds(tree[EDGE_MOVE], tree[EDGE_PRIOR][edge], edge, tree[EDGE_PRIOR][best], best):
                 best = edge
     return best
 
@@ -210,8 +212,7 @@ def pick(tree, more, node, visits, settings):
         settings: (`c_puct`, `c_puct_base`, `fpu_reduction`), float32.
     """
     c_puct, c_puct_base, fpu_reduction = settings
-    scale = c_puct + np.log((np.float32(visits) + c_puct_base + np.float32(1.0)) / c_puct_base)
-    scale *= np.sqrt(np.float32(visits))
+    scale = exploration(np.float32(visits), c_puct, c_puct_base)
     unvisited = more[VALUE][node] - fpu_reduction
     best = NO_EDGE
     best_score = np.float32(0.0)
@@ -222,7 +223,7 @@ def pick(tree, more, node, visits, settings):
         count = tree[EDGE_VISITS][edge]
         score = tree[EDGE_VALUE][edge] / np.float32(count) if count > 0 else unvisited
         score += scale * tree[EDGE_PRIOR][edge] / np.float32(1 + count + more[EDGE_VIRTUAL][edge])
-        if best == NO_EDGE or score > best_score:
+        if best == NO_EDGE or exceeds(tree[EDGE_MOVE], score, edge, best_score, best):
             best = edge
             best_score = score
     return best

@@ -107,9 +107,9 @@ class SelfplayConfig(Section):
     odds_share: float = Field(default=0.2, ge=0, le=1)
     """Share of games that start from random material odds."""
     random_plies: int = Field(default=4, ge=0)
-    """At most so many random plies open a game; they train nothing."""
+    """At most so many random plies open a game; they train nothing. With `stagger_plies`: below `max_plies`."""
     stagger_plies: int = Field(default=0, ge=0)
-    """At most so many random plies more in a lane's very first game, so that lanes end apart."""
+    """At most so many random plies more in a lane's first game, so that lanes end apart; bounded as `random_plies`."""
 
     @model_validator(mode="after")
     def _openings_leave_a_game(self) -> Self:
@@ -133,7 +133,7 @@ class NetworkSection(Section):
     squeeze_excitation: bool = True
     """Scale and shift channels by the board's mean activations."""
     global_pooling: bool = False
-    """Add board-wide means and maxima to every second block."""
+    """Add board-wide means and maxima to every second block, from the second on, and to the policy head."""
     value_channels: int = Field(default=32, ge=1)
     """Channels that the value head pools over the board."""
     value_hidden: int = Field(default=64, ge=1)
@@ -170,7 +170,7 @@ class LearnerConfig(Section):
     future_pieces_weight: float = Field(default=1.0, ge=0)
     """Weight of the future board's loss, a mean over squares."""
     future_plies: int = Field(default=8, ge=1)
-    """How many plies ahead that board is; near the end, the last board."""
+    """How many plies ahead that board is; near the end, the last board, or none if the ply cap cut the game."""
 
 
 class ReplayConfig(Section):

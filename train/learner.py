@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy, log_softmax, smooth_l1_loss
 from torch.nn.modules.batchnorm import _BatchNorm
-from torch.nn.utils import clip_grad_norm_
+from torch.nn.utils import clip_grads_with_norm_, get_total_norm
 
 from models.checkpoint import TrainingTensors
 from models.layers import MOVES_LEFT_SCALE
@@ -42,7 +42,7 @@ SOFT_POLICY_POWER = 0.25
 """The soft policy is the policy target to this power, as in KataGo (KataGoMethods.md, T = 4)."""
 
 
-class NonFiniteLossError(RuntimeError):
+class NonFiniteLossError(FloatingPointError):
     """Training broke down: several steps in a row had a loss or gradient that is not finite."""
 
 
@@ -56,7 +56,8 @@ class Losses:
         value: cross-entropy over win, draw and loss, mean over rows.
         moves_left: smooth L1 in units of 100 plies, mean over rows whose end is known (0 if there is none).
         soft_policy: as `policy`, for the soft policy; None without that head.
-        future_pieces: cross-entropy over what stands on a square, mean over all squares; None without that head.
+        future_pieces: cross-entropy over what stands on a square, mean over all squares with a target (0 if there is
+            none); None without that head.
     """
 
     policy: Tensor
@@ -67,12 +68,15 @@ class Losses:
     future_pieces: Tensor | None = None
 
     def total(self, cfg: LearnerConfig) -> Tensor:
-        """Return the weighted sum that training lowers."""
-        loss = self.policy + self.value + cfg.moves_left_weight * self.moves_left
-        if self.soft_policy is not None:
-            loss = loss + cfg.soft_policy_weight * self.soft_policy
-        if self.future_pieces is not None:
-            loss = loss + cfg.future_pieces_weight * self.future_pieces
+        """Return the weighted sum that training lowers; what has no weight is left out, whatever it is."""
+        loss = self.policy + self.value
+        for weight, part in (
+            (cfg.moves_left_weight, self.moves_left),
+            (cfg.soft_policy_weight, self.soft_policy),
+            (cfg.future_pieces_weight, self.future_pieces),
+        ):
+            if part is not None and weight > 0:
+                loss = loss + weight * part
         return loss
 
     def named(self) -> dict[str, Tensor]:
@@ -146,7 +150,8 @@ def _future_loss(logits: Tensor | None, batch: Batch) -> Tensor | None:
         return None
     if batch.future_pieces is None:
         raise ValueError("network.future_pieces is set, but the batch holds no future boards")
-    return cross_entropy(logits, torch.from_numpy(batch.future_pieces).to(logits.device), ignore_index=HOLE)
+    target = torch.from_numpy(batch.future_pieces).to(logits.device)
+    return cross_entropy(logits, target, ignore_index=HOLE, reduction="sum") / (target != HOLE).sum().clamp(min=1)
 
 
 def estimate_statistics(network: PolicyValueNetwork, batches: Iterable[Batch]) -> None:
@@ -227,10 +232,11 @@ class Learner:
         losses = compute_losses(self.network, batch)
         loss = losses.total(self._cfg)
         loss.backward()  # type: ignore[no-untyped-call]
-        norm = clip_grad_norm_(self.network.parameters(), self._cfg.clip_norm)
+        norm = get_total_norm([part.grad for part in self.network.parameters() if part.grad is not None])
         metrics = _as_floats({"loss": loss, **losses.named(), "gradient_norm": norm})
         is_finite = bool(torch.isfinite(loss) and torch.isfinite(norm))
         if is_finite:
+            clip_grads_with_norm_(self.network.parameters(), self._cfg.clip_norm, norm)
             self._optimizer.step()
             self._recent.append(batch)
             self.steps += 1

@@ -22,9 +22,9 @@ import torch
 from envs import engine_for, load_variant
 from models.checkpoint import Checkpoint, check_identity, identity, load_latest, save_checkpoint
 from models.evaluator import export_graph, make_evaluator, weights_of
-from models.network import GameSpec, NetworkConfig, untrained_network
+from models.network import GameSpec, NetworkConfig, check_network, untrained_network
 from train.arena import MatchResult, MatchSettings, draw_openings, play_match
-from train.config import RunConfig
+from train.config import RunConfig, from_document
 from train.iteration_metrics import (
     Numbers,
     Stopwatch,
@@ -118,13 +118,13 @@ class Trainer:
     def __init__(
         self, cfg: RunConfig, folder: RunFolder, *, resume: bool, reporter: Reporter, plugins: Sequence[Plugin] = ()
     ) -> None:
-        """Set up a new run, or take up an old one."""
+        """Set up a new run, or take up an old one; whatever can be refused is, before anything is written."""
+        if not resume:
+            folder.refuse_old_run()
         self.cfg, self.folder, self.reporter, self.plugins = cfg, folder, reporter, plugins
         self.variant = load_variant(cfg.variant, cfg.options)
         self.game = engine_for(self.variant)
-        seed = int(np.random.SeedSequence([cfg.seed, NETWORK_STREAM]).generate_state(1)[0])
-        network = untrained_network(GameSpec.of(self.game), NetworkConfig(**cfg.network.model_dump()), seed=seed)
-        self.learner = Learner(network, cfg.learner)
+        self.learner = self._new_learner()
         future_plies = cfg.learner.future_plies if cfg.network.future_pieces else None
         self.replay = ReplayBuffer(
             self.game, cfg.replay, outcome_weight=cfg.learner.outcome_weight, future_plies=future_plies
@@ -141,6 +141,8 @@ class Trainer:
         )
         self.verdict: Verdict | None = None
         self._check_openings()
+        self.reporter.say("exporting the network ...")
+        self.graph = export_graph(self.learner.playing_network)
         if not resume:
             folder.begin(cfg, self.variant, plugins)
         checkpoint = load_latest(folder.path) if resume else None
@@ -151,8 +153,6 @@ class Trainer:
         self.metrics = MetricsWriter(folder.path, resume_after=self.iteration if resume else None)
         self.metrics.write_text("config", cfg.to_yaml())
         warm_up()
-        self.reporter.say("exporting the network ...")
-        self.graph = export_graph(self.learner.playing_network)
         where = "this process" if cfg.workers == 0 else f"{cfg.workers} Ray workers"
         self.reporter.say(f"starting self-play in {where} ...")
         task = WorkerTask.of(cfg, self.variant, life=self.iteration, graph=self.graph, plugins=plugins)
@@ -198,6 +198,14 @@ class Trainer:
     def close(self) -> None:
         """End the workers."""
         self.workers.close()
+
+    def _new_learner(self) -> Learner:
+        """Return a learner with an untrained network; raise ValueError if that cannot be trained."""
+        cfg = self.cfg
+        seed = int(np.random.SeedSequence([cfg.seed, NETWORK_STREAM]).generate_state(1)[0])
+        network = untrained_network(GameSpec.of(self.game), NetworkConfig(**cfg.network.model_dump()), seed=seed)
+        check_network(network)
+        return Learner(network, cfg.learner)
 
     def _check_openings(self) -> None:
         """Raise ValueError if there are too few distinct openings for a match of the run."""
@@ -323,6 +331,10 @@ class Trainer:
     def _restore(self, checkpoint: Checkpoint) -> None:
         state = checkpoint.state
         check_identity(state, identity(self.variant, self.learner.network), str(checkpoint.path))
+        if from_document(state["config"], str(checkpoint.path)).config_hash() != self.cfg.config_hash():
+            self.reporter.say(
+                "warning: config.yaml has changed since the last checkpoint; going on with what it says now"
+            )
         self.learner.restore(checkpoint.tensors, state["learner"])
         self.iteration = state["iteration"]
         self.counters = Counters(**state["counters"])

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from train.baselines import BASELINES, register_baseline
 from train.config import ConfigError, RunConfig
-from train.search_policies import SEARCH_POLICIES, policy_names, register_search_policy
+from train.search_policies import BUILT_IN, SEARCH_POLICIES, SearchSettings, policy_names, register_search_policy
 
 if TYPE_CHECKING:
     from models.network import PolicyValueNetwork
@@ -36,6 +36,8 @@ NETWORK, POLICY, OPPONENT = "network.kind", "search.policy", "evaluation.opponen
 """Config keys that hold a registered name."""
 PLAYER_KEYS = (NETWORK, POLICY)
 """Those that a trained player needs."""
+POLICY_METHODS = ("root_noise", "select", "conclude")
+"""Those of `SearchPolicy`."""
 RECORD = "plugins"
 """Key under which a run's manifest and a checkpoint's state hold `Plugin.record` of each plugin; older ones lack it."""
 MODULE_PREFIX = "_asylum_zero_plugin_"
@@ -103,7 +105,7 @@ def import_plugins(plugins: Iterable[Plugin]) -> None:
 def check_names(
     cfg: RunConfig, *, keys: Collection[str] | None = None, recorded: Sequence[Mapping[str, Any]] = ()
 ) -> None:
-    """Refuse a config with a name that neither this package nor a loaded plugin knows.
+    """Refuse a config with a name that neither this package nor a loaded plugin knows, or an unfit search policy.
 
     Args:
         cfg: The config.
@@ -112,7 +114,7 @@ def check_names(
             the error asks for them, and a file of another content is warned about.
 
     Raises:
-        ConfigError: For each such name, says what is known, or which plugin is missing.
+        ConfigError: For each such name, says what is known, or which plugin is missing; for a policy, what is wrong.
     """
     sections, faults = cfg.to_document(), []
     for key, registry in _registries().items():
@@ -123,10 +125,24 @@ def check_names(
         before = next((plugin for plugin in recorded if f"{key}={name}" in plugin["registers"]), None)
         if name not in known:
             faults.append(_unknown(key, name, known) if before is None else _missing(key, name, before))
-        elif before is not None:
+            continue
+        if before is not None:
             _compare(f"{key}={name}", before)
+        if key == POLICY and name not in BUILT_IN:
+            faults += _faults_of_policy(cfg)
     if faults:
         raise ConfigError("\n".join(faults))
+
+
+def _faults_of_policy(cfg: RunConfig) -> list[str]:
+    """Make the policy that a config names, as each worker will, and say what is wrong with it."""
+    name = cfg.search.policy
+    try:
+        policy = SEARCH_POLICIES[name](SearchSettings.of(cfg.search))
+    except Exception as error:  # noqa: BLE001 - whatever a user's own code raises
+        return [f"{POLICY}: '{name}' cannot be made from SearchSettings: {type(error).__name__}: {error}"]
+    missing = [method for method in POLICY_METHODS if not callable(getattr(policy, method, None))]
+    return [f"{POLICY}: '{name}' lacks the methods {', '.join(missing)}"] if missing else []
 
 
 def _unknown(key: str, name: str, known: Collection[str]) -> str:
@@ -202,6 +218,7 @@ def _execute(plugin: Plugin) -> None:
         linecache.cache[plugin.name] = (len(text), None, text.splitlines(keepends=True), plugin.name)
         exec(compile(plugin.source, plugin.name, "exec"), module.__dict__)
     except (Exception, SystemExit) as error:
+        del sys.modules[plugin.module]
         raise ConfigError(_failure(plugin, error)) from error
 
 

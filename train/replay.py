@@ -48,7 +48,8 @@ class Batch:
         wdl_target: float32 [N, 3], probabilities of win, draw and loss.
         moves_left: float32 [N], plies to the end of the game; nan where the game was cut.
         future_pieces: int64 [N, H, W], see `piece_maps`; the board some plies later, or at the end of the game where
-            that comes first. None where the window keeps no future boards.
+            that comes first; all `HOLE` where the game was cut before then. None where the window keeps no future
+            boards.
     """
 
     observations: NDArray[np.float32]
@@ -129,6 +130,7 @@ class ReplayBuffer:
         self._root_values = _Column(np.float32)
         self._moves_left = _Column(np.float32)
         self._futures = _Column(np.uint8, (game.variant.num_squares,))
+        self._has_future = _Column(np.bool_)
         self._policy_counts = _Column(np.int32)
         self._policy_ends = _Column(np.int64)
         self._policy_actions = _Column(np.int32)
@@ -217,20 +219,22 @@ class ReplayBuffer:
     def _append(self, record: GameRecord) -> None:
         """Append the rows of one game that train."""
         first, plies = record.opening_plies, record.num_plies
+        is_cut = bool(np.isnan(record.white_score))
+        if self._future_plies is not None:
+            played, _ = envs.replay_actions(self._game, record.start_fen, record.actions)
+            later = np.arange(first, plies) + self._future_plies
+            self._futures.append(envs.boards(self._game, played)[np.minimum(later, plies)])
+            self._has_future.append((later <= plies) | (not is_cut))
         white_to_move = envs.to_play(self._game, record.states)[first:] == 0
         points = np.full(plies - first, record.white_score)
         points = np.where(white_to_move, points, 1 - points)
-        results = np.full(plies - first, UNKNOWN) if np.isnan(record.white_score) else 2 - 2 * points
+        results = np.full(plies - first, UNKNOWN) if is_cut else 2 - 2 * points
         left = np.arange(plies - first, 0, -1, dtype=np.float32)
         self._states.append(record.states[first:])
         self._results.append(results)
         self._root_values.append(record.root_values[first:])
-        self._moves_left.append(np.full_like(left, np.nan) if np.isnan(record.white_score) else left)
+        self._moves_left.append(np.full_like(left, np.nan) if is_cut else left)
         self._append_policies(record)
-        if self._future_plies is not None:
-            played, _ = envs.replay_actions(self._game, record.start_fen, record.actions)
-            later = np.minimum(np.arange(first, plies) + self._future_plies, plies)
-            self._futures.append(envs.boards(self._game, played)[later])
 
     def _append_policies(self, record: GameRecord) -> None:
         first = record.opening_plies
@@ -252,6 +256,7 @@ class ReplayBuffer:
             column.drop(rows)
         if self._future_plies is not None:
             self._futures.drop(rows)
+            self._has_future.drop(rows)
         self._policy_ends.drop(rows)
         self._policy_ends.view[:] -= entries
 
@@ -287,7 +292,9 @@ class ReplayBuffer:
         """Return the future boards of rows [N], each seen by the side to move in the row's own position."""
         if self._future_plies is None:
             return None
-        return piece_maps(self._game, self._futures.view[rows], envs.to_play(self._game, states))
+        maps = piece_maps(self._game, self._futures.view[rows], envs.to_play(self._game, states))
+        maps[~self._has_future.view[rows]] = HOLE
+        return maps
 
 
 class _Column:

@@ -51,6 +51,13 @@ class RunFolder:
         """Let the folder go."""
         self._held.close()
 
+    def refuse_old_run(self) -> None:
+        """Raise ConfigError if there is a run here already."""
+        if (self.path / CONFIG_FILE).exists():
+            raise ConfigError(
+                f"{self.path}: there is a run here already; go on with --resume, or choose another --run-dir"
+            )
+
     def begin(self, cfg: RunConfig, variant: Variant, plugins: Iterable[Plugin] = ()) -> None:
         """Write the config and the manifest of a new run.
 
@@ -62,10 +69,7 @@ class RunFolder:
         Raises:
             ConfigError: There is a run here already.
         """
-        if (self.path / CONFIG_FILE).exists():
-            raise ConfigError(
-                f"{self.path}: there is a run here already; go on with --resume, or choose another --run-dir"
-            )
+        self.refuse_old_run()
         manifest: dict[str, Any] = {
             "format": FORMAT,
             "started": time.strftime("%Y-%m-%dT%H:%M:%S%z"),

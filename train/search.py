@@ -15,10 +15,10 @@ import numpy as np
 import numpy.typing as npt
 
 from envs import CompiledGame, VectorEnv
-from envs.rows import thread_scratch
+from envs.rows import format_fen, thread_scratch
 from models.evaluator import Evaluator
 from train import search_kernels as kernels
-from train.search_arrays import make_cache, make_knobs, make_tree, with_longer_histories, with_more_edges
+from train.search_arrays import evaluate, make_cache, make_knobs, make_tree, with_longer_histories, with_more_edges
 from train.search_policies import (
     GUMBEL,
     PUCT,
@@ -27,6 +27,7 @@ from train.search_policies import (
     SearchPolicy,
     SearchSettings,
     checked_move,
+    checked_noise,
     checked_policy,
     halving_visits,
     own_policy,
@@ -118,8 +119,13 @@ class Search:
             row: uint64 [W], a position that is not over.
             history: uint64 [L], the game's keys since its last irreversible move (`VectorEnv.histories`).
             budget: Simulations, at most `max_simulations`.
-            rng: Draws the root's noise, once, in the order of the legal moves; None for no noise.
+            rng: Draws the root's noise, once, in the order of the actions; None for no noise.
+
+        Raises:
+            ValueError: There is no such lane, the budget is out of range, or the game is over.
         """
+        if not 0 <= lane < self.num_lanes:
+            raise ValueError(f"lane: expected 0 to {self.num_lanes - 1}, got {lane}")
         if not 0 <= budget <= self.max_simulations:
             raise ValueError(f"budget: expected 0 to {self.max_simulations}, got {budget}")
         self._tree = with_longer_histories(self._tree, len(history))
@@ -131,21 +137,30 @@ class Search:
             )
             if count < 0:
                 self._tree = with_more_edges(self._tree, -count)
+        if count == 0:
+            self._tree[kernels.NUM_NODES][lane] = 0
+            raise ValueError(f"the game is over: {format_fen(self.game, row)}")
         self._widest = max(self._widest, int(self._tree[kernels.BOUNDS][lane]))
-        considered = min(self.settings.max_considered_actions, count, budget)
-        self._tree[kernels.PLANS][lane] = self._plan(considered, budget)
-        edge0 = lane * self._num_edges
-        self._tree[kernels.EDGE_NOISE][edge0 : edge0 + count] = 0.0 if rng is None else self._noise(count, rng)
+        if self.settings.policy == GUMBEL:
+            considered = min(self.settings.max_considered_actions, count, budget)
+            self._tree[kernels.PLANS][lane] = self._plan(considered, budget)
+        noise = np.zeros(count, np.float32) if rng is None else self._noise(count, rng)
+        edges = self._root_edges(lane)
+        order = self._actions_of(edges).argsort()
+        self._tree[kernels.EDGE_NOISE][edges][order] = noise
 
     def advance(self, lanes: npt.NDArray[np.intp], evaluator: Evaluator) -> npt.NDArray[np.bool_]:
         """Run one round: a batch of at most one evaluation a lane.
 
         Args:
-            lanes: int [n], lanes that have begun.
-            evaluator: Scores the leaves.
+            lanes: int [n], lanes that have begun, each once.
+            evaluator: Scores the leaves. If it raises, the leaves go on waiting for the next round.
 
         Returns:
             bool [n], whether the lane's budget is used up.
+
+        Raises:
+            ValueError, FloatingPointError: The evaluator's answer has a wrong shape, or is not finite.
         """
         chosen = np.ascontiguousarray(lanes, np.int64)
         count, widest = self._next_batch(chosen)
@@ -154,20 +169,23 @@ class Search:
             count, widest = self._next_batch(chosen)
         if count:
             actions = self._actions[: count * widest].reshape(count, widest)
-            logits, wdl = evaluator(self._observations[:count], actions)
-            logits, wdl = np.ascontiguousarray(logits, np.float32), np.ascontiguousarray(wdl, np.float32)
+            logits, wdl = evaluate(evaluator, self._observations[:count], actions)
             kernels.receive(self.game.tables, self._tree, self._cache, chosen, logits, wdl)
         spent = np.empty(len(chosen), np.bool_)
         kernels.list_spent(self._tree, chosen, spent)
         return spent
 
     def result(self, lane: int) -> SearchResult:
-        """Return what the finished search of a lane says."""
-        node, edge0 = lane * self._num_nodes, lane * self._num_edges
-        count = int(self._tree[kernels.NUM_EDGES][node])
-        edges = slice(edge0, edge0 + count)
-        best, value, policy = self._conclude(lane, count)
-        legal = ((self._tree[kernels.EDGE_MOVE][edges] >> np.uint64(16)) & np.uint64(0xFFFF)).astype(np.int32)
+        """Return what the finished search of a lane says.
+
+        Raises:
+            ValueError: The lane has not begun, or its root awaits its evaluation.
+        """
+        if not self._tree[kernels.NUM_NODES][lane] or self._tree[kernels.LEAF][lane] == kernels.ROOT:
+            raise ValueError(f"lane {lane}: nothing has been searched")
+        edges = self._root_edges(lane)
+        legal = self._actions_of(edges)
+        best, value, policy = self._conclude(lane, len(legal))
         return SearchResult(
             action=int(legal[best]),
             legal_actions=legal,
@@ -175,7 +193,7 @@ class Search:
             policy=policy,
             prior=self._tree[kernels.EDGE_PRIOR][edges].copy(),
             value=value,
-            raw_value=float(self._tree[kernels.RAW_VALUE][node]),
+            raw_value=float(self._tree[kernels.RAW_VALUE][lane * self._num_nodes]),
         )
 
     def forget_evaluations(self) -> None:
@@ -201,6 +219,14 @@ class Search:
     def _num_edges(self) -> int:
         return len(self._tree[kernels.EDGE_MOVE]) // self.num_lanes
 
+    def _root_edges(self, lane: int) -> slice:
+        first = lane * self._num_edges
+        return slice(first, first + int(self._tree[kernels.NUM_EDGES][lane * self._num_nodes]))
+
+    def _actions_of(self, edges: slice) -> npt.NDArray[np.int32]:
+        """Return the actions of edges, int32 [M]."""
+        return ((self._tree[kernels.EDGE_MOVE][edges] >> np.uint64(16)) & np.uint64(0xFFFF)).astype(np.int32)
+
     def _plan(self, considered: int, budget: int) -> int:
         """Return where the halving schedule of a lane begins in the common list."""
         key = (considered, budget)
@@ -212,7 +238,7 @@ class Search:
     def _noise(self, count: int, rng: np.random.Generator) -> npt.NDArray[np.float32]:
         """Draw the noise of a root with so many legal moves, float32 [M]."""
         if self._policy is not None:
-            return np.asarray(self._policy.root_noise(count, rng), np.float32)
+            return checked_noise(self._policy.root_noise(count, rng), count, self.settings.policy)
         if self.settings.policy == PUCT:
             return rng.dirichlet(np.full(count, self.settings.noise_total / count)).astype(np.float32)
         return rng.gumbel(size=count).astype(np.float32)
@@ -226,29 +252,24 @@ class Search:
         if len(self._actions) < self.num_lanes * self._widest:
             self._actions = np.empty(self.num_lanes * self._widest, np.int32)
         tables, batch = self.game.tables, (*self._leaf_rows, self._actions, self._observations.reshape(-1))
-        if self._policy is None:
-            search = self._tree, self._cache, lanes, self._schedule, self._knobs
-            count, widest = kernels.next_batch(tables, self.game.zobrist, *search, thread_scratch(), *batch)
-        elif self._select_by_own_policy(lanes):
+        if self._policy is not None:
+            if not kernels.has_room(self._tree, lanes):
+                return kernels.NO_ROOM, 0
+            self._select_by_own_policy(lanes)
             count, widest = kernels.lay_out(tables, self._tree, lanes, *batch)
         else:
-            count, widest = kernels.NO_ROOM, 0
+            search = self._tree, self._cache, lanes, self._schedule, self._knobs
+            count, widest = kernels.next_batch(tables, self.game.zobrist, *search, thread_scratch(), *batch)
         return count, widest
 
-    def _select_by_own_policy(self, lanes: npt.NDArray[np.int64]) -> bool:
-        """Select leaves as the kernel does, asking a policy in Python; False when the edge pools must grow first."""
+    def _select_by_own_policy(self, lanes: npt.NDArray[np.int64]) -> None:
+        """Select leaves as the kernel does, asking a policy in Python."""
         awaited = self._tree[kernels.LEAF]
         for lane in lanes.tolist():
+            if awaited[lane] == kernels.NO_LEAF:
+                awaited[lane] = self._select_leaf(lane)
             if awaited[lane] >= 0:
                 kernels.recall(self.game.tables, self._tree, self._cache, lane)
-            while awaited[lane] == kernels.NO_LEAF:
-                leaf = self._select_leaf(lane)
-                if leaf == kernels.NO_ROOM:
-                    return False
-                awaited[lane] = leaf
-                if leaf != kernels.FINISHED:
-                    kernels.recall(self.game.tables, self._tree, self._cache, lane)
-        return True
 
     def _select_leaf(self, lane: int) -> int:
         """Run a lane's simulations by the policy in Python until one needs the network."""
@@ -263,8 +284,6 @@ class Search:
                 node, awaits = kernels.follow(
                     self.game.tables, self.game.zobrist, tree, lane, node, edge, thread_scratch()
                 )
-                if node == kernels.NO_ROOM:
-                    return kernels.NO_ROOM
             if awaits:
                 return int(node)
         return kernels.FINISHED
@@ -278,6 +297,7 @@ class Search:
         noise = tree[kernels.EDGE_NOISE][edges].copy() if node == kernels.ROOT else np.zeros(len(visits), np.float32)
         return Node(
             is_root=node == kernels.ROOT,
+            legal_actions=self._actions_of(edges),
             prior_logits=tree[kernels.EDGE_LOGIT][edges].copy(),
             prior=tree[kernels.EDGE_PRIOR][edges].copy(),
             visit_counts=visits,
@@ -318,7 +338,7 @@ class SearchPlayer:
         """Make a player.
 
         Args:
-            evaluator: Scores positions.
+            evaluator: Scores positions; with a cache its weights must stay as they are.
             num_simulations: Budget of every move.
             name: Shown in results.
             settings: The knobs of the search.

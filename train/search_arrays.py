@@ -5,19 +5,21 @@ Dims: B lanes, N nodes a tree, E edges a tree, L keys of a game's history, K eva
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from envs import CompiledGame
+from models.evaluator import Evaluator
 from train import search_kernels as kernels
 from train.search_policies import PUCT, SearchSettings
 
 LOGITS_PER_POSITION = 48
 """Room for logits in the cache for each evaluation; where moves are more, it remembers fewer."""
 _EDGE_ARRAYS = range(kernels.EDGE_MOVE, kernels.EDGE_NOISE + 1)
-Arrays = tuple[npt.NDArray[Any], ...]
+Arrays: TypeAlias = tuple[npt.NDArray[Any], ...]
+Floats: TypeAlias = npt.NDArray[np.float32]
 
 
 def make_tree(game: CompiledGame, num_lanes: int, num_nodes: int, num_edges: int) -> Arrays:
@@ -38,10 +40,11 @@ def with_more_edges(tree: Arrays, num_edges: int) -> Arrays:
     lanes = len(tree[kernels.NUM_NODES])
     old_size = len(tree[kernels.EDGE_MOVE]) // lanes
     size = max(num_edges, 2 * old_size)
+    used = int(tree[kernels.EDGES_USED].max())
     grown = list(tree)
     for number, kind in zip(_EDGE_ARRAYS, _edge_types(), strict=True):
         grown[number] = np.zeros(lanes * size, kind)
-        grown[number].reshape(lanes, -1)[:, :old_size] = tree[number].reshape(lanes, -1)
+        grown[number].reshape(lanes, -1)[:, :used] = tree[number].reshape(lanes, -1)[:, :used]
     return tuple(grown)
 
 
@@ -69,6 +72,37 @@ def make_knobs(settings: SearchSettings) -> kernels.Knobs:
     """Return settings as the kernels need them."""
     names = ("c_visit", "c_scale", "c_puct", "c_puct_base", "fpu_reduction")
     return kernels.Knobs(settings.policy == PUCT, *(np.float32(getattr(settings, name)) for name in names))
+
+
+def evaluate(evaluator: Evaluator, observations: Floats, actions: npt.NDArray[np.int32]) -> tuple[Floats, Floats]:
+    """Ask an evaluator, and check its answer.
+
+    Args:
+        evaluator: Scores positions.
+        observations: float32 [n, C, H, W].
+        actions: int32 [n, M], padded with -1.
+
+    Returns:
+        Logits float32 [n, M] and chances of win, draw and loss float32 [n, 3], both C-contiguous.
+
+    Raises:
+        ValueError: A shape is wrong.
+        FloatingPointError: A value is not finite, or the logits of the listed actions make no distribution.
+    """
+    logits, wdl = (np.ascontiguousarray(part, np.float32) for part in evaluator(observations, actions))
+    if logits.shape != actions.shape or wdl.shape != (len(actions), 3):
+        raise ValueError(
+            f"evaluator: expected logits {list(actions.shape)} and win, draw, loss [{len(actions)}, 3], "
+            f"got {list(logits.shape)} and {list(wdl.shape)}"
+        )
+    row = kernels.first_unusable(logits, wdl, actions)
+    if row >= 0:
+        listed = logits[row][actions[row] >= 0]
+        raise FloatingPointError(
+            f"evaluator: expected finite values and logits, got win, draw, loss {wdl[row].tolist()} "
+            f"and logits from {listed.min():g} to {listed.max():g}"
+        )
+    return logits, wdl
 
 
 def _edge_types() -> list[Any]:

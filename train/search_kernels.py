@@ -21,7 +21,7 @@ import numpy as np
 from envs import layout
 from envs.game_kernels import verdict
 from envs.jit import njit
-from envs.kernels import HALF, LOSS, REVERSIBLE_SHIFT, U1, U4, U8, U16, U, generate, make
+from envs.kernels import HALF, LOSS, REVERSIBLE_SHIFT, U0, U1, U4, U8, U16, U, generate, make
 from envs.lane_kernels import observe
 
 # Arrays of `tree`. Of nodes: the rows uint64 [B * N * W], the same as bytes, the parent, its edge to the node, the
@@ -69,19 +69,19 @@ def legal_bound(tab, most_by_code, s8, first):
     Args:
         most_by_code: int64 [2 * codes + 1], most moves by piece code, White's list, Black's, and of castling.
     """
-    white, black = 1, 1
+    white, black = 0, 0
     for square in range(np.int64(tab[layout.T_SQUARES])):
         code = np.int64(s8[first + square])
         white += most_by_code[code]
         black += most_by_code[layout.NUM_CODES + code]
-    return max(white, black) + most_by_code[2 * layout.NUM_CODES]
+    return max(white, black, 1) + most_by_code[2 * layout.NUM_CODES]
 
 
 @njit
 def plant(tab, tree, lane, row, history, budget, scratch):
     """Make a lane's tree a bare root, awaiting its evaluation; `row` is uint64 [W], `history` uint64 [at most L].
 
-    Returns the number of legal moves.
+    Returns the number of legal moves, 0 where the game is over.
     """
     rows, s8 = tree[ROWS], tree[ROW_BYTES]
     words = len(row)
@@ -92,6 +92,8 @@ def plant(tab, tree, lane, row, history, budget, scratch):
     length = len(tree[HISTORIES]) // len(tree[NUM_NODES])
     for i in range(len(history)):
         tree[HISTORIES][lane * length + i] = history[i]
+    for i in range(len(history), length):
+        tree[HISTORIES][lane * length + i] = U0
     node = lane * num_nodes_cap
     edges_cap = len(tree[EDGE_MOVE]) // len(tree[NUM_NODES])
     packed = generate(tab, s8, rows, U(base), scratch, tree[EDGE_MOVE], U(lane * edges_cap))
@@ -105,7 +107,7 @@ def plant(tab, tree, lane, row, history, budget, scratch):
     tree[SIMULATIONS][lane] = 0
     tree[BUDGETS][lane] = budget
     tree[LEAF][lane] = ROOT
-    return np.int64(packed >> U1)
+    return np.int64(0) if verdict(tab, s8, rows, U(base), packed >> U1, packed & U1) else np.int64(packed >> U1)
 
 
 @njit
@@ -117,7 +119,8 @@ def begin_lane(tab, most_by_code, tree, lane, row, history, budget, noise_share,
         noise_share: float32, what the root's noise counts for in its priors (PUCT).
 
     Returns:
-        The number of legal moves; where the lane has too few edges for them `-bound`, and nothing has been done.
+        The number of legal moves, 0 where the game is over; where the lane has too few edges for them `-bound`, and
+        nothing has been done.
     """
     words = len(row)
     base = lane * (len(tree[ROWS]) // len(tree[NUM_NODES]))
@@ -214,13 +217,25 @@ def expand(tab, zob, tree, lane, node, edge, scratch):
 
 
 @njit
+def exceeds(moves, score, edge, best_score, best):
+    """Return whether an edge beats the best one so far: a better score, or the same one and the lower action.
+
+    Takes the array of moves alone: where it is not inlined, all arrays of a tree would take longer than the comparison.
+    """
+    if score != best_score:
+        return score > best_score
+    return (moves[edge] >> U16) & HALF < (moves[best] >> U16) & HALF
+
+
+@njit
 def tally(tree, first, end, raw):
     """Sum up the visited edges among `first .. end`, both uint64.
 
     Returns:
         Visits in all, the most of any edge, the edges' share of the priors, and the value that completes the others:
         the network's own mixed with the visited edges' values, weighted by their priors (eq. 33). And the unvisited
-        edge with the best prior, -1 if there is none.
+        edge with the best prior, -1 if there is none. Ties here and below go to the lower action, which both colours
+        share.
     """
     total, most, fresh = 0, 0, -1
     seen, weighted, fresh_logit = np.float32(0.0), np.float32(0.0), _LOWEST
@@ -231,7 +246,7 @@ def tally(tree, first, end, raw):
             most = max(most, visits)
             seen += tree[EDGE_PRIOR][i]
             weighted += tree[EDGE_PRIOR][i] * tree[EDGE_VALUE][i] / np.float32(visits)
-        elif fresh < 0 or tree[EDGE_LOGIT][i] > fresh_logit:
+        elif fresh < 0 or exceeds(tree[EDGE_MOVE], tree[EDGE_LOGIT][i], i, fresh_logit, fresh):
             fresh = np.int64(i)
             fresh_logit = tree[EDGE_LOGIT][i]
     mixed = raw
@@ -264,7 +279,7 @@ def pick_halving_edge(tree, first, end, target, knobs):
         score = tree[EDGE_LOGIT][i] + tree[EDGE_NOISE][i]
         if target > 0:
             score += scale * tree[EDGE_VALUE][i] / np.float32(target)
-        if best < 0 or score > best_score:
+        if best < 0 or exceeds(tree[EDGE_MOVE], score, i, best_score, best):
             best = np.int64(i)
             best_score = score
     return best
@@ -304,7 +319,7 @@ def pick_lagging_edge(tree, first, end, raw, knobs):
         if visits > 0:
             score = np.exp(tree[EDGE_LOGIT][i] + scale * tree[EDGE_VALUE][i] / np.float32(visits) - top) / norm
             score -= np.float32(visits) / np.float32(1 + total)
-            if score > best_score:
+            if best < 0 or exceeds(tree[EDGE_MOVE], score, i, best_score, best):
                 best = np.int64(i)
                 best_score = score
     return best
@@ -334,7 +349,7 @@ def conclude_gumbel(tree, lane, knobs, policy):
         policy[i - first] = tree[EDGE_LOGIT][i] + scale * value
         top = max(top, policy[i - first])
         score = policy[i - first] + tree[EDGE_NOISE][i]
-        if visits == most and score > best_score:
+        if visits == most and (best_score == _LOWEST or exceeds(tree[EDGE_MOVE], score, i, best_score, best)):
             best = i
             best_score = score
     norm, worth = np.float32(0.0), np.float32(0.0)
@@ -350,6 +365,12 @@ def conclude_gumbel(tree, lane, knobs, policy):
 
 
 # --- PUCT ---------------------------------------------------------------------------------------
+
+
+@njit
+def exploration(visits, c_puct, c_puct_base):
+    """Return what PUCT multiplies priors by, of the visits of a node, its own evaluation included (float32)."""
+    return (np.log((np.float32(1.0) + visits + c_puct_base) / c_puct_base) + c_puct) * np.sqrt(visits)
 
 
 @njit
@@ -371,32 +392,32 @@ def pick_puct_edge(tree, first, end, raw, noise_share, knobs):
             seen += tree[EDGE_PRIOR][i]
             summed += tree[EDGE_VALUE][i]
         else:
-            prior = noisy_prior(tree, i, noise_share)
-            if fresh < 0 or prior > fresh_prior:
+            prior = noisy_prior(tree[EDGE_PRIOR], tree[EDGE_NOISE], i, noise_share)
+            if fresh < 0 or exceeds(tree[EDGE_MOVE], prior, i, fresh_prior, fresh):
                 fresh = np.int64(i)
                 fresh_prior = prior
     passes = np.float32(1 + total)
     urgency = max(np.float32(-1.0), summed / passes - knobs.fpu_reduction * np.sqrt(seen))
-    explore = (np.log((passes + knobs.c_puct_base) / knobs.c_puct_base) + knobs.c_puct) * np.sqrt(passes)
+    explore = exploration(passes, knobs.c_puct, knobs.c_puct_base)
     best = fresh
     best_score = urgency + explore * fresh_prior if fresh >= 0 else _LOWEST
     for i in range(first, end):
         visits = np.float32(tree[EDGE_VISITS][i])
         if visits > 0:
-            prior = noisy_prior(tree, i, noise_share)
+            prior = noisy_prior(tree[EDGE_PRIOR], tree[EDGE_NOISE], i, noise_share)
             score = tree[EDGE_VALUE][i] / visits + explore * prior / (visits + np.float32(1.0))
-            if score > best_score or (score == best_score and np.int64(i) < best):
+            if best < 0 or exceeds(tree[EDGE_MOVE], score, i, best_score, best):
                 best = np.int64(i)
                 best_score = score
     return best
 
 
 @njit
-def noisy_prior(tree, i, noise_share):
+def noisy_prior(priors, noise, i, noise_share):
     """Return an edge's prior with its share of noise; where there is none the noise is not even read."""
-    prior = tree[EDGE_PRIOR][i]
+    prior = priors[i]
     if noise_share > 0:
-        prior += noise_share * (tree[EDGE_NOISE][i] - prior)
+        prior += noise_share * (noise[i] - prior)
     return prior
 
 
@@ -416,7 +437,9 @@ def conclude_puct(tree, lane, policy):
     for i in range(first, end):
         visits, most = tree[EDGE_VISITS][i], tree[EDGE_VISITS][best]
         total += visits
-        if visits > most or (visits == most and tree[EDGE_PRIOR][i] > tree[EDGE_PRIOR][best]):
+        if visits > most or (
+            visits == most and exceeds(tree[EDGE_MOVE], tree[EDGE_PRIOR][i], i, tree[EDGE_PRIOR][best], best)
+        ):
             best = i
     for i in range(first, end):
         policy[i - first] = tree[EDGE_VISITS][i] / np.float32(total) if total else tree[EDGE_PRIOR][i]
@@ -464,15 +487,13 @@ def follow(tab, zob, tree, lane, node, edge, scratch):
     """Go down an edge, expanding it at the first visit; a finished game is backed up at once.
 
     Returns:
-        The child, or `NO_ROOM` when the lane has too few edges left; whether it awaits its evaluation.
+        The child, and whether it awaits its evaluation.
     """
     lanes = len(tree[NUM_NODES])
     node0 = lane * (len(tree[PARENT]) // lanes)
     edges_cap = len(tree[EDGE_MOVE]) // lanes
     child = tree[EDGE_CHILD][edge]
     if child == UNVISITED:
-        if tree[EDGES_USED][lane] + tree[BOUNDS][lane] > edges_cap:
-            return np.int32(NO_ROOM), False
         child = expand(tab, zob, tree, lane, node, edge, scratch)
         if not tree[OVER][node0 + child]:
             return child, True
@@ -491,7 +512,7 @@ def select_leaf(tab, zob, tree, lane, schedule, knobs, scratch):
             plan on.
 
     Returns:
-        The leaf to evaluate, `FINISHED` when the budget is used up, or `NO_ROOM`.
+        The leaf to evaluate, or `FINISHED` when the budget is used up.
     """
     lanes = len(tree[NUM_NODES])
     node0 = lane * (len(tree[PARENT]) // lanes)
@@ -503,7 +524,7 @@ def select_leaf(tab, zob, tree, lane, schedule, knobs, scratch):
             end = first + tree[NUM_EDGES][node0 + node]
             edge = pick_edge(tree, lane, node, U(first), U(end), schedule, knobs)
             node, awaits = follow(tab, zob, tree, lane, node, edge, scratch)
-            if awaits or node == NO_ROOM:
+            if awaits:
                 return node
             if tree[OVER][node0 + node]:
                 break
@@ -511,26 +532,28 @@ def select_leaf(tab, zob, tree, lane, schedule, knobs, scratch):
 
 
 @njit
+def has_room(tree, lanes):
+    """Return whether each lane (int64 [n]) has edges enough for one more node."""
+    edges_cap = len(tree[EDGE_MOVE]) // len(tree[NUM_NODES])
+    for k in range(len(lanes)):
+        if tree[EDGES_USED][lanes[k]] + tree[BOUNDS][lanes[k]] > edges_cap:
+            return False
+    return True
+
+
+@njit
 def select_leaves(tab, zob, tree, cache, lanes, schedule, knobs, scratch):
-    """Select one leaf in each given lane (int64 [n]) that needs the network and awaits none.
+    """Select one leaf in each given lane (int64 [n]) that awaits none.
 
-    Leaves whose evaluation is in the cache are given it, and their lanes go on.
-
-    Returns:
-        Whether there was room for all; if not, call again with more.
+    A leaf whose evaluation is in the cache is given it at once; its lane goes on in the next round, as all do, so that
+    rounds are the same with the cache and without.
     """
     for k in range(len(lanes)):
         lane = lanes[k]
+        if tree[LEAF][lane] == NO_LEAF:
+            tree[LEAF][lane] = select_leaf(tab, zob, tree, lane, schedule, knobs, scratch)
         if tree[LEAF][lane] >= 0:
             recall(tab, tree, cache, lane)
-        while tree[LEAF][lane] == NO_LEAF:
-            leaf = select_leaf(tab, zob, tree, lane, schedule, knobs, scratch)
-            if leaf == NO_ROOM:
-                return False
-            tree[LEAF][lane] = leaf
-            if leaf != FINISHED:
-                recall(tab, tree, cache, lane)
-    return True
 
 
 @njit
@@ -552,12 +575,12 @@ def lay_out(tab, tree, lanes, leaf_rows, leaf_bytes, leaf_actions, planes):
     edges_cap = len(tree[EDGE_MOVE]) // num_lanes
     widest = 0
     for k in range(len(lanes)):
-        if tree[LEAF][lanes[k]] != FINISHED:
+        if tree[LEAF][lanes[k]] >= 0:
             widest = max(widest, tree[NUM_EDGES][lanes[k] * nodes_cap + tree[LEAF][lanes[k]]])
     count = 0
     for k in range(len(lanes)):
         lane = lanes[k]
-        if tree[LEAF][lane] == FINISHED:
+        if tree[LEAF][lane] < 0:
             continue
         node = lane * nodes_cap + tree[LEAF][lane]
         n = tree[NUM_EDGES][node]
@@ -576,8 +599,9 @@ def lay_out(tab, tree, lanes, leaf_rows, leaf_bytes, leaf_actions, planes):
 @njit
 def next_batch(tab, zob, tree, cache, lanes, schedule, knobs, scratch, leaf_rows, leaf_bytes, leaf_actions, planes):
     """Select leaves and lay them out (`select_leaves`, `lay_out`); the count is `NO_ROOM` without room for all."""
-    if not select_leaves(tab, zob, tree, cache, lanes, schedule, knobs, scratch):
+    if not has_room(tree, lanes):
         return NO_ROOM, 0
+    select_leaves(tab, zob, tree, cache, lanes, schedule, knobs, scratch)
     return lay_out(tab, tree, lanes, leaf_rows, leaf_bytes, leaf_actions, planes)
 
 
@@ -593,12 +617,30 @@ def receive(tab, tree, cache, lanes, logits, wdl):
     width = logits.shape[1]
     k = 0
     for j in range(len(lanes)):
-        if tree[LEAF][lanes[j]] != FINISHED:
+        if tree[LEAF][lanes[j]] >= 0:
             value = wdl[k, 0] - wdl[k, 2]
             store(tab, tree, cache, lanes[j], flat, k * width, value)
             tree[EVALUATIONS][lanes[j]] += 1
             settle(tree, lanes[j], flat, U(k * width), value)
             k += 1
+
+
+@njit
+def first_unusable(logits, wdl, actions):
+    """Return the first evaluation that no search can use, -1 when there is none.
+
+    Its value is not finite, the logit of a listed action (int32 [n, M], padded with -1) is nan or inf, or all are -inf.
+    """
+    for k in range(len(wdl)):
+        top = -np.float32(np.inf)
+        for i in range(actions.shape[1]):
+            if actions[k, i] >= 0:
+                if not logits[k, i] < np.float32(np.inf):
+                    return k
+                top = max(top, logits[k, i])
+        if not (np.isfinite(top) and np.isfinite(wdl[k, 0] - wdl[k, 2])):
+            return k
+    return -1
 
 
 @njit

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 GUMBEL, PUCT = "gumbel", "puct"
 BUILT_IN = (GUMBEL, PUCT)
+LARGEST_KNOB = 1e9
+"""More would overflow where knobs are multiplied in single precision."""
 
 
 @dataclass(frozen=True)
@@ -54,6 +56,22 @@ class SearchSettings:
     noise_total: float = 10.0
     cache_positions: int = 0
 
+    def __post_init__(self) -> None:
+        """Refuse what makes no search.
+
+        Raises:
+            ValueError: A knob is out of range.
+        """
+        least = {"max_considered_actions": 1, "c_visit": 0, "c_puct": 0, "fpu_reduction": 0, "cache_positions": 0}
+        for name, minimum in least.items():
+            if not minimum <= getattr(self, name) <= LARGEST_KNOB:
+                raise ValueError(f"{name}: expected {minimum} to {LARGEST_KNOB:g}, got {getattr(self, name)}")
+        for name in ("c_scale", "c_puct_base", "noise_total"):
+            if not 0 < getattr(self, name) <= LARGEST_KNOB:
+                raise ValueError(f"{name}: expected above 0 to {LARGEST_KNOB:g}, got {getattr(self, name)}")
+        if not 0 <= self.noise_share <= 1:
+            raise ValueError(f"noise_share: expected 0 to 1, got {self.noise_share}")
+
     @classmethod
     def of(cls, cfg: SearchConfig) -> Self:
         """Read the knobs off the section of a config, whose keys have the same names."""
@@ -84,6 +102,7 @@ class Node:
 
     Attributes:
         is_root: Whether the search begins here.
+        legal_actions: int32 [M].
         prior_logits: float32 [M], logarithms of `prior`.
         prior: float32 [M], the network's policy, without noise.
         visit_counts: int32 [M].
@@ -95,6 +114,7 @@ class Node:
     """
 
     is_root: bool
+    legal_actions: npt.NDArray[np.int32]
     prior_logits: npt.NDArray[np.float32]
     prior: npt.NDArray[np.float32]
     visit_counts: npt.NDArray[np.int32]
@@ -169,9 +189,23 @@ def checked_move(move: object, num_moves: int, name: str) -> int:
     Raises:
         ValueError: It is no integer from 0 to M - 1.
     """
-    if not isinstance(move, int | np.integer) or not 0 <= move < num_moves:
+    if not isinstance(move, int | np.integer) or isinstance(move, bool) or not 0 <= move < num_moves:
         raise ValueError(f"search policy '{name}': expected the number of a move, 0 to {num_moves - 1}, got {move!r}")
     return int(move)
+
+
+def checked_noise(noise: npt.ArrayLike, num_moves: int, name: str) -> npt.NDArray[np.float32]:
+    """Return the noise that a policy has drawn as float32 [M].
+
+    Raises:
+        ValueError: It has another shape, or is not finite.
+    """
+    drawn = np.asarray(noise, np.float32)
+    if drawn.shape != (num_moves,) or not np.isfinite(drawn).all():
+        raise ValueError(
+            f"search policy '{name}': expected {num_moves} finite numbers as root noise, got {list(drawn.shape)}"
+        )
+    return drawn
 
 
 def checked_policy(policy: npt.ArrayLike, num_moves: int, name: str) -> npt.NDArray[np.float32]:

@@ -161,7 +161,7 @@ class SelfPlay:
         finished: list[GameRecord] = []
         stats = SelfPlayStats()
         if model_version != self._model_version:
-            self._search.forget_evaluations()
+            self.forget_evaluations()
             self._model_version = model_version
         before = self._search.evaluations, self._search.recalled, self._search.depths
         while stats.positions < num_positions:
@@ -174,6 +174,10 @@ class SelfPlay:
         stats.recalled = self._search.recalled - before[1]
         stats.depths = self._search.depths - before[2]
         return finished, stats
+
+    def forget_evaluations(self) -> None:
+        """Let nothing be remembered of the evaluator so far; new model versions do so by themselves."""
+        self._search.forget_evaluations()
 
     def _move(self, lanes: npt.NDArray[np.intp], model_version: int, stats: SelfPlayStats) -> list[GameRecord]:
         """Play the searched moves of lanes, replace the games that ended, and start the next searches."""
@@ -216,7 +220,8 @@ class SelfPlay:
         game = self._games[lane]
         game.is_full = bool(game.rng.random() < self._search_cfg.full_search_share)
         budget = self._search_cfg.num_simulations if game.is_full else self._search_cfg.fast_simulations
-        self._search.begin(lane, self._env.states[lane], self._env.histories[lane], budget=budget, rng=game.rng)
+        rng = game.rng if game.is_full else None  # fast searches play as well as they can
+        self._search.begin(lane, self._env.states[lane], self._env.histories[lane], budget=budget, rng=rng)
 
     def _start_game(self, lane: int) -> _Game:
         """Set a lane to a new start position and play its random opening."""

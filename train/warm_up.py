@@ -11,6 +11,7 @@ import envs.warm_up
 from envs import VectorEnv
 from models.evaluator import UniformEvaluator
 from train.analysis import AnalysisPlayer
+from train.arena import Player
 from train.search import SearchPlayer, SearchSettings
 from train.search_policies import BUILT_IN
 
@@ -18,11 +19,15 @@ from train.search_policies import BUILT_IN
 def warm_up() -> None:
     """Run every kernel on the smallest game; seconds when they are cached, up to a minute when not."""
     envs.warm_up.warm_up()
-    common = {"num_simulations": 4, "name": "warm-up"}
-    players = [
-        SearchPlayer(UniformEvaluator(), settings=SearchSettings(policy=policy), **common) for policy in BUILT_IN
+    evaluator = UniformEvaluator()
+    players: list[Player] = [
+        *(
+            SearchPlayer(evaluator, num_simulations=4, name="warm-up", settings=SearchSettings(policy=policy))
+            for policy in BUILT_IN
+        ),
+        AnalysisPlayer(evaluator, num_simulations=4, name="warm-up"),
     ]
-    for player in (*players, AnalysisPlayer(UniformEvaluator(), **common)):
+    for player in players:
         player.choose(VectorEnv("gardner", 2), np.arange(2), np.random.default_rng(0))
 
 

@@ -119,6 +119,7 @@ class SelfPlayWorker:
     def use_int8(self) -> None:
         """Evaluate in int8 from now on; the next call of `play` must bring weights."""
         self._evaluator = Int8Evaluator(self._graph, calibration=calibration_positions(self._variant), threads=1)
+        self._selfplay.forget_evaluations()
 
 
 class Workers(Protocol):

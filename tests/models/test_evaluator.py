@@ -223,6 +223,52 @@ def test_a_network_with_layers_of_its_own_is_exported_and_published_whole():
         assert_same(one, other, "with squeeze-and-excitation")
 
 
+class Masked(Own):
+    """Gives padded entries no chance at all."""
+
+    def forward(self, observations: torch.Tensor, legal_actions: torch.Tensor) -> NetworkOutput:
+        output = super().forward(observations, legal_actions)
+        return output._replace(policy_logits=output.policy_logits.masked_fill(legal_actions < 0, -torch.inf))
+
+
+class Undecided(Own):
+    """Looks at a value as it is exported."""
+
+    def forward(self, observations: torch.Tensor, legal_actions: torch.Tensor) -> NetworkOutput:
+        return super().forward(observations if observations.sum() > 0 else 2 * observations, legal_actions)
+
+
+def test_what_stands_in_the_padding_is_ignored_also_minus_infinity():
+    network = Masked(own_network(1).spec, NetworkConfig(kind="masked"))
+    observations, legal = make_inputs(4, 9, holes=0)
+    assert (legal < 0).any()
+    for evaluator in (TorchEvaluator(network), OnnxEvaluator(export_graph(network))):
+        logits, _ = evaluator(observations, legal)
+        np.testing.assert_array_equal(np.isfinite(logits), legal >= 0)
+
+
+def test_a_network_that_has_no_graph_is_refused_with_the_line(capfd):
+    network = Undecided(own_network(1).spec, NetworkConfig(kind="undecided"))
+    with pytest.raises(
+        ExportError, match=r"network\.kind 'undecided' has no ONNX graph: \S*test_evaluator\.py:\d+: "
+    ) as raised:
+        export_graph(network)
+    assert "\n" not in str(raised.value)
+    assert capfd.readouterr().err == ""
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_weights_that_are_not_finite_are_refused_and_the_old_ones_stay(exported, value):
+    kind, graph = exported
+    network = make_fresh_network(kind)
+    weights = weights_of(make_network(kind, seed=1))
+    weights["folded.policy.bias"][0] = value
+    for evaluator in (OnnxEvaluator(graph), TorchEvaluator(network)):
+        with pytest.raises(ValueError, match=r"weights are not finite: folded\.policy\.bias"):
+            evaluator.publish(weights)
+        assert_same(evaluator, network, kind)
+
+
 def lose_a_weight(model: onnx.ModelProto) -> None:
     """Make a constant of a weight, which publishing then does not reach."""
     next(tensor for tensor in model.graph.initializer if tensor.name == "folded.policy.bias").name = "constant"
@@ -284,6 +330,23 @@ def test_a_backend_is_chosen_by_name(exported, monkeypatch):
     monkeypatch.setattr("models.evaluator.export_graph", lambda _network: graph)
     assert isinstance(make_evaluator(network, backend="torch", device="cpu"), TorchEvaluator)
     assert isinstance(make_evaluator(network, backend="auto", device="cpu"), OnnxEvaluator)
+
+
+def test_a_device_and_a_backend_that_do_not_go_together_are_refused(exported):
+    kind, graph = exported
+    network = make_network(kind)
+    for device in ("cpu:0", torch.device("cpu")):
+        assert isinstance(make_evaluator(network, device=device, graph=graph), OnnxEvaluator)
+    with pytest.raises(ValueError, match="backend is 'tpu', expected one of auto, onnx, torch"):
+        make_evaluator(network, backend="tpu")
+    with pytest.raises(ValueError, match="expected device 'cpu', got 'cuda:0'"):
+        make_evaluator(network, backend="onnx", device="cuda:0", graph=graph)
+
+
+def test_on_a_gpu_only_the_built_in_network_is_evaluated_in_half_precision(monkeypatch):
+    monkeypatch.setattr(evaluators, "TorchEvaluator", lambda _network, **given: given)
+    for network, dtype in ((make_network("with squeeze-and-excitation"), None), (own_network(1), torch.float32)):
+        assert make_evaluator(network, device="cuda:1") == {"device": "cuda:1", "dtype": dtype}
 
 
 def test_a_worker_that_evaluates_by_onnx_runtime_imports_no_torch():

@@ -1,7 +1,9 @@
 """The network: what its outputs mean, and what must not change them."""
 
 import itertools
-from collections.abc import Iterator
+import re
+from collections.abc import Callable, Iterator
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -17,6 +19,7 @@ from models.network import (
     NetworkOutput,
     PolicyValueNetwork,
     ResidualNetwork,
+    check_network,
     register_network,
     untrained_network,
 )
@@ -276,3 +279,52 @@ def test_making_a_network_leaves_the_global_generator_alone():
     first, second = (untrained_network(make_spec(), SMALL, seed=7).state_dict() for _ in range(2))
     assert torch.equal(torch.rand(3), expected)
     assert all(torch.equal(first[name], second[name]) for name in first)
+
+
+# What a network must give
+
+
+class Giving(ResidualNetwork):
+    """Gives something else in one field."""
+
+    changes: ClassVar[dict[str, Callable[[NetworkOutput], object]]] = {}
+
+    def forward(self, observations: torch.Tensor, legal_actions: torch.Tensor) -> NetworkOutput:
+        output = super().forward(observations, legal_actions)
+        return output._replace(**{name: change(output) for name, change in self.changes.items()})
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "message"),
+    [
+        ("moves_left", lambda output: output.moves_left[:, None],
+         "moves_left is float32 [3, 1] for N = 3, M = 4, expected float32 [3]"),
+        ("moves_left", lambda output: None, "moves_left is missing"),
+        ("wdl_logits", lambda output: output.wdl_logits[:, :2], "wdl_logits is float32 [3, 2]"),
+        ("policy_logits", lambda output: output.policy_logits.double(), "policy_logits is float64 [3, 4]"),
+        ("policy_logits", lambda output: [1.0], "policy_logits is a list"),
+        ("soft_policy_logits", lambda output: None, "soft_policy_logits is missing"),
+        ("future_logits", lambda output: output.future_logits[:, 1:], "future_logits is float32 [3, "),
+    ],
+)  # fmt: skip
+def test_an_output_that_the_contract_does_not_know_is_refused(name, change, message, monkeypatch):
+    network = Giving(
+        make_spec(), NetworkConfig(kind="giving", blocks=1, channels=8, soft_policy=True, future_pieces=True)
+    )
+    check_network(network)
+    monkeypatch.setattr(Giving, "changes", {name: change})
+    with pytest.raises(ValueError, match=re.escape(f"network.kind 'giving': {message}")):
+        check_network(network)
+
+
+def test_a_network_that_returns_a_plain_tuple_or_cannot_learn_is_refused(monkeypatch):
+    network = ResidualNetwork(make_spec(), SMALL)
+    state = {name: tensor.clone() for name, tensor in network.state_dict().items()}
+    check_network(network)
+    assert all(torch.equal(tensor, state[name]) for name, tensor in network.state_dict().items())
+    with monkeypatch.context() as patch:
+        patch.setattr(ResidualNetwork, "forward", lambda *_: (1, 2, 3))
+        with pytest.raises(ValueError, match="forward returns a tuple, expected a NetworkOutput"):
+            check_network(network)
+    with pytest.raises(ValueError, match="no parameter needs a gradient"):
+        check_network(network.requires_grad_(False))

@@ -114,18 +114,20 @@ def test_publishing_is_quick(exported, int8):
     assert time.perf_counter() - start < 0.5
 
 
-@pytest.mark.parametrize("change", ["renamed", "reshaped", "not finite"])
+@pytest.mark.parametrize("change", ["renamed", "reshaped", "not finite", "too large"])
 def test_weights_that_cannot_be_used_are_refused_and_the_old_ones_stay(exported, int8, change):
     variant, _ = exported
     before = as_it_was(int8, variant, seed=0)
     weights = weights_of(make_network(variant, seed=1))
     name = f"{BLOCKS}0.first.conv.bias"
     values = weights.pop(name)
-    if change == "not finite":
+    if change == "too large":
+        weights = {one: np.float32(1e30) * array for one, array in (*weights.items(), (name, values))}
+    elif change == "not finite":
         weights[name] = np.full_like(values, np.nan)
     else:
         weights["other" if change == "renamed" else name] = values[:-1]
-    error, message = (FloatingPointError, "not finite") if change == "not finite" else (ValueError, name)
+    error, message = (FloatingPointError, "not finite") if change == "too large" else (ValueError, name)
     with pytest.raises(error, match=message):
         int8.publish(weights)
     for mine, right in zip(int8(*random_positions(variant, seed=3)), before, strict=True):

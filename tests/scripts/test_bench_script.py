@@ -9,14 +9,22 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from envs import boards, engine_for, load_variant
-from scripts import bench, bench_env, bench_network, bench_peers, bench_selfplay
-from scripts.bench_load import NUM_SIMULATIONS, ConstantEvaluator, Load, SearchLoad, spread_games
-from scripts.bench_rounds import Contestant, Cost, Duel, Finding, ratios, run_rounds, timed, times
+from scripts import bench, bench_env, bench_network, bench_peers, bench_search, bench_selfplay
+from scripts.bench_load import (
+    NUM_SIMULATIONS,
+    ConstantEvaluator,
+    Load,
+    SearchLoad,
+    Team,
+    WorkerTask,
+    spread_games,
+)
+from scripts.bench_rounds import Contestant, Cost, Duel, Finding, Settings, ratios, run_rounds, timed, times
 
 QUICK = ("--rounds", "1", "--seconds", "0.01", "--no-fresh")
 PEERS = {"OpenSpiel", "python-chess", "PettingZoo", "Fairy-Stockfish"}
 CHESS_PERFT_3 = 8902
-RUNTIMES = ("default evaluator", "Int8Evaluator", "TorchEvaluator", "eager PyTorch")
+RUNTIMES = ("default evaluator", "Int8Evaluator", "TorchEvaluator", "eager PyTorch", "eager PyTorch, channels last")
 
 
 def run(*words: str) -> Result:
@@ -98,7 +106,7 @@ def test_a_peer_that_fails_says_why() -> None:
         bench_peers.run_program("python_chess_peer.py", "play", "long")
 
 
-def test_without_a_part_all_are_measured_and_each_bar_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_part_all_are_measured_and_bars_are_where_meant(monkeypatch: pytest.MonkeyPatch) -> None:
     small = partial(bench_network.default_evaluator, cfg=bench_network.SMALL)
     monkeypatch.setattr(bench_selfplay, "default_evaluator", lambda variant, cfg: small(variant))  # saves an export
     document = json.loads(run("--variant", "gardner", "--batch", "4", "--json", *QUICK).stdout)
@@ -113,8 +121,9 @@ def test_without_a_part_all_are_measured_and_each_bar_is_told(monkeypatch: pytes
         "gardner, 4 games: self-play as quick.yaml",
     }
     assert all(measured["median"] > 0 for measured in document["measured"])
-    assert sorted(finding["bar"] for finding in document["ratios"] if finding["bar"]) == [0.9, 0.9, 1.4]
-    assert [finding["bar"] for finding in document["times"]] == [8, 8, 16, None]
+    assert sorted(finding["bar"] for finding in document["ratios"] if finding["bar"]) == [1.4]
+    assert [finding["bar"] for finding in document["times"]] == [None] * 4
+    assert {finding["bound"] for finding in document["times"]} == {None}
     *publishing, export = document["others"][:3]
     shares = document["others"][3:]
     assert [(found["bar"], found["met"]) for found in publishing] == [(0.5, True)] * 2
@@ -122,6 +131,53 @@ def test_without_a_part_all_are_measured_and_each_bar_is_told(monkeypatch: pytes
     assert all(finding["name"].startswith("gardner, 4 games: self-play as quick.yaml: %") for finding in shares)
     assert all(0 < finding["median"] < 100 for finding in shares)
     assert sum(finding["median"] for finding in shares) == pytest.approx(100)
+
+
+def test_searches_have_bars_in_64_lanes_of_asylum_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Idle:
+        def __init__(self, *given: object) -> None:
+            (self.task, *_) = given
+
+        search = run = sample = close = lambda *given: None
+
+    monkeypatch.setattr(bench_search, "SearchLoad", Idle)
+    monkeypatch.setattr(bench_search, "Team", Idle)
+    monkeypatch.setattr(bench_search, "exported", lambda variant, cfg: (b"", 0.0))
+    monkeypatch.setattr(bench_search, "OnnxEvaluator", Idle)
+    plan = bench_search.search_plan(Settings(("asylum", "chess"), (64, 32), 1.0))
+    costs = [cost.at_most for cost in plan.costs]
+    shares = [duel.at_least for duel in plan.duels]
+    assert (costs[:4], set(costs[4:])) == ([8, 8, 16, None], {None})
+    assert (shares[:3], set(shares[3:])) == ([None, 0.9, 0.9], {None})
+
+
+def test_evaluations_have_a_bar_against_eager_pytorch_at_batch_64_of_the_main_games(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(bench_network, "DISTINCT_POSITIONS", 64)
+    for name in ("default_evaluator", "int8_evaluator", "TorchEvaluator", "_evaluating"):
+        monkeypatch.setattr(bench_network, name, lambda *given: None)
+    plan = bench_network.network_plan(Settings(("chess", "gardner"), (64, 16), 1.0))
+    assert [(duel.own, duel.other, duel.at_least) for duel in plan.duels if duel.at_least] == [
+        ("chess, 64x5, batch 64: default evaluator", "chess, 64x5, batch 64: eager PyTorch", 1.3)
+    ]
+    assert len(plan.duels) == 2 * 2 * 2 * 3
+
+
+def test_a_worker_that_cannot_start_ends_the_measurement() -> None:
+    with pytest.raises(RuntimeError, match="a bench worker ended"):
+        Team(WorkerTask("gardner", 2, b"no graph"))
+
+
+def test_a_worker_that_ends_ends_the_others_and_the_measurement() -> None:
+    team = Team(WorkerTask("gardner", 2, bench_network.exported("gardner", bench_network.SMALL)[0]))
+    processes = team._processes
+    assert team.sample(Load.SEARCH, 0.01)[0] >= 2 * 2 * NUM_SIMULATIONS
+    processes[1].kill()
+    with pytest.raises(RuntimeError, match="a bench worker ended"):
+        team.sample(Load.SEARCH, 0.01)
+    assert not any(process.is_alive() for process in processes)
+    team.close()
 
 
 def test_the_evaluator_is_measured_on_the_batches_of_the_searches() -> None:
@@ -218,6 +274,9 @@ def test_a_sample_does_its_work_at_least_once_and_until_its_time_is_over() -> No
     assert seconds >= 0.02
 
 
-@pytest.mark.parametrize("words", [("nothing",), ("env", "--rounds", "0"), ("env", "--batch", "0"), ("--x",)])
+@pytest.mark.parametrize("words", [
+    ("nothing",), ("env", "--rounds", "0"), ("env", "--batch", "0"), ("--x",), ("search", "--peers"),
+    ("network", "--no-fresh"),
+])  # fmt: skip
 def test_a_wrong_command_line_leaves_with_two(words: tuple[str, ...]) -> None:
     assert run(*words).exit_code == 2

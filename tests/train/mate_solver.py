@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from envs import CompiledGame, VectorEnv
+from envs import CompiledGame, VectorEnv, layout
 from envs.game_kernels import remember, verdict
 from envs.jit import njit
 from envs.kernels import LOSS, REVERSIBLE_SHIFT, U0, U1, U3, U4, U, generate, make
@@ -162,8 +162,16 @@ def solve(game: CompiledGame, sample: Sample) -> Solved:
 # --- Positions ----------------------------------------------------------------------------------
 
 
-def sample_positions(name: str, *, games: int, plies: int, every: int, seed: int) -> Iterator[Sample]:
-    """Yield every position at a multiple of `every` plies of games, half of them random, half rich in captures."""
+def sample_positions(
+    name: str, *, games: int = 12, plies: int = 240, every: int = 7, seed: int = 11
+) -> Iterator[Sample]:
+    """Yield every position at a multiple of `every` plies of games, half of them random, half rich in captures.
+
+    Raises:
+        ValueError: `every` is even, so that the same side would be to move in all of them.
+    """
+    if every % 2 == 0:
+        raise ValueError(f"every: expected an odd number of plies, got {every}")
     env = VectorEnv(name, games, seed=seed)
     env.reset()
     hungry = np.arange(games) >= games // 2
@@ -202,6 +210,7 @@ class Rates:
     """How many of the positions with a property were played right."""
 
     positions: int = 0
+    white_to_move: int = 0
     wins: int = 0
     wins_found: int = 0
     avoidable: int = 0
@@ -214,8 +223,9 @@ class Rates:
 
     def __str__(self) -> str:
         return (
-            f"{self.positions} positions: win in 1 {self.wins_found}/{self.wins}, loss in 1 avoided "
-            f"{self.avoided}/{self.avoidable}, win in 2 {self.wins_in_two_found}/{self.wins_in_two}"
+            f"{self.positions} positions ({self.white_to_move} with White to move): "
+            f"win in 1 {self.wins_found}/{self.wins}, loss in 1 avoided {self.avoided}/{self.avoidable}, "
+            f"win in 2 {self.wins_in_two_found}/{self.wins_in_two}"
         )
 
 
@@ -232,6 +242,7 @@ def measure(game: CompiledGame, samples: Iterator[Sample], choose: Chooser, *, d
     for sample in samples:
         solved = solve(game, sample)
         rates.positions += 1
+        rates.white_to_move += not sample.row.view(np.uint8)[layout.TO_PLAY]
         shallow = len(solved.actions) + 1
         if solved.is_win:
             rates.wins += 1

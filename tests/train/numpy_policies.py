@@ -60,7 +60,7 @@ class NumpyPuct:
         urgency = max(-1.0, value - knobs.fpu_reduction * np.sqrt(prior[visits > 0].sum()))
         if node.noise.any():
             prior = (1 - knobs.noise_share) * prior + knobs.noise_share * node.noise
-        explore = (np.log((passes + knobs.c_puct_base) / knobs.c_puct_base) + knobs.c_puct) * np.sqrt(passes)
+        explore = (np.log((1 + passes + knobs.c_puct_base) / knobs.c_puct_base) + knobs.c_puct) * np.sqrt(passes)
         return int((np.where(visits > 0, q, urgency) + explore * prior / (1 + visits)).argmax())
 
     def conclude(self, root: Node) -> tuple[int, np.ndarray]:

@@ -19,14 +19,15 @@ ENOUGH_TO_JUDGE = 20
 NETWORK_GAMES = ("asylum", "gardner", "king_of_the_hill", "breakthrough", "horde")
 
 
-def rates_of(name: str, choose: Chooser, *, games: int, plies: int = 240, every: int = 8, seed: int = 11) -> Rates:
-    samples = sample_positions(name, games=games, plies=plies, every=every, seed=seed)
+def rates_of(name: str, choose: Chooser, **sampling: int) -> Rates:
+    samples = sample_positions(name, **sampling)
     rates = measure(engine_for(load_variant(name)), samples, choose, deep=DEEP)
     print(f"{name}: {rates}")
     return rates
 
 
 def assert_short_play_is_right(rates: Rates) -> None:
+    assert 0.4 * rates.positions <= rates.white_to_move <= 0.6 * rates.positions
     assert rates.wins_found == rates.wins
     assert rates.avoided == rates.avoidable
     if rates.wins_in_two >= ENOUGH_TO_JUDGE:
@@ -36,7 +37,7 @@ def assert_short_play_is_right(rates: Rates) -> None:
 def test_every_win_and_avoidable_loss_in_one_and_95_percent_of_wins_in_two_are_found_in_every_game() -> None:
     total = Rates()
     for name in list_variants():
-        rates = rates_of(name, analysis_chooser(UniformEvaluator()), games=12)
+        rates = rates_of(name, analysis_chooser(UniformEvaluator()))
         assert_short_play_is_right(rates)
         total += rates
     assert total.wins >= 200
@@ -58,4 +59,4 @@ def test_an_untrained_network_finds_them_too() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", list_variants())
 def test_many_more_positions_of_each_game_are_played_right(name: str) -> None:
-    assert_short_play_is_right(rates_of(name, analysis_chooser(UniformEvaluator()), games=64, every=4, seed=12))
+    assert_short_play_is_right(rates_of(name, analysis_chooser(UniformEvaluator()), games=64, every=3, seed=12))

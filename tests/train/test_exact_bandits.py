@@ -18,6 +18,8 @@ from train.search import Search, SearchSettings
 ENV = VectorEnv("chess", 1)
 M = len(ENV.legal_actions(0))
 LANE = np.arange(1)
+BY_ACTION = ENV.legal_actions(0).argsort()
+"""The arms in the order of their actions, in which noise is drawn and ties are broken."""
 
 
 class Arms:
@@ -55,6 +57,10 @@ def bandit(seed, *, spread=1.0):
     return rng.uniform(-0.9, 0.7, M), spread * rng.normal(size=M), rng
 
 
+def in_order_of_arms(noise):
+    return noise[np.argsort(BY_ACTION)]
+
+
 def softmax(logits):
     weights = np.exp(logits - logits.max())
     return weights / weights.sum()
@@ -82,8 +88,8 @@ def test_the_best_arm_is_chosen_when_all_are_considered_without_noise_or_prior(b
 )
 def test_halving_visits_as_the_paper_says_the_better_half_of_the_arms_on_and_on(considered, budget, table):
     values, logits = bandit(3)[0], np.where(np.arange(M) % 5, 0.0, -9.0)
-    likely = np.flatnonzero(logits == 0)
-    ranked = likely[np.argsort(-values[likely])] if considered == len(likely) else likely[:considered]
+    likely = BY_ACTION[logits[BY_ACTION] == 0]
+    ranked = likely[:considered]
     ranked = ranked[np.argsort(-values[ranked])]
     counts = pull(values, logits, budget, max_considered_actions=considered).visit_counts
     assert counts[ranked].tolist() == [visits for visits, arms in table.items() for _ in range(arms)]
@@ -94,7 +100,7 @@ def test_the_arms_considered_are_those_of_the_highest_logit_and_gumbel_noise():
     for seed in range(20):
         values, logits, _ = bandit(seed)
         counts = pull(values, logits, 16, noise=np.random.default_rng(seed), max_considered_actions=6).visit_counts
-        gumbel = np.random.default_rng(seed).gumbel(size=M)
+        gumbel = in_order_of_arms(np.random.default_rng(seed).gumbel(size=M))
         assert set(np.flatnonzero(counts)) == set(np.argsort(-(logits + gumbel))[:6])
 
 
@@ -157,7 +163,7 @@ def puct_scores(visits, values, prior, noisy_prior, settings, *, root_value):
     seen, passes = visits > 0, 1 + visits.sum()
     mean = (root_value + visits @ values) / passes
     urgency = max(-1.0, mean - settings.fpu_reduction * np.sqrt(prior[seen].sum()))
-    weight = settings.c_puct + np.log((passes + settings.c_puct_base) / settings.c_puct_base)
+    weight = settings.c_puct + np.log((1 + passes + settings.c_puct_base) / settings.c_puct_base)
     return np.where(seen, values, urgency) + weight * noisy_prior * np.sqrt(passes) / (1 + visits)
 
 
@@ -171,7 +177,7 @@ def test_puct_obeys_its_formula_step_by_step(knobs, with_noise):
         history, noise = [], None
         if with_noise:
             noise = np.random.default_rng(seed)
-            drawn = np.random.default_rng(seed).dirichlet(np.full(M, settings.noise_total / M))
+            drawn = in_order_of_arms(np.random.default_rng(seed).dirichlet(np.full(M, settings.noise_total / M)))
             noisy_prior = (1 - settings.noise_share) * prior + settings.noise_share * drawn
         found = pull(values, logits, 300, noise=noise, root_value=0.3, watch=history.append, policy="puct", **knobs)
         history.append(found.visit_counts)

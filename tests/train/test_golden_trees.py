@@ -6,7 +6,7 @@ import pytest
 
 from tests.train.golden_trees import CASES, FOLDER, grow, signature
 
-SIGNATURE = "d28fdb078eb6017b"
+SIGNATURE = "9b4a8d9abd3deecc"
 
 
 def differences(found, golden, path="tree"):

@@ -214,6 +214,25 @@ def test_auxiliary_losses_count_with_their_weights_and_where_they_are_reported()
     assert all(f"train/{name}" in METRICS for name in learner.metric_names)
 
 
+def test_a_loss_without_weight_is_left_out_even_where_it_is_not_finite():
+    cfg = LearnerConfig(moves_left_weight=0, soft_policy_weight=0, future_pieces_weight=0)
+    learner = Learner(make_network(cfg=AUXILIARY), cfg)
+    for head in (learner.network.value.moves_left, learner.network.future):
+        torch.nn.init.constant_(head.weight, np.inf)
+    metrics = learner.step(make_batch())
+    assert not np.isfinite(metrics["moves_left_loss"])
+    assert not np.isfinite(metrics["future_pieces_loss"])
+    assert metrics["skipped"] == 0
+    assert metrics["loss"] == pytest.approx(metrics["policy_loss"] + metrics["value_loss"])
+
+
+def test_a_batch_without_any_future_board_does_not_train_that_head():
+    batch = dataclasses.replace(make_batch(), future_pieces=np.full((32, 4, 5), HOLE))
+    metrics = Learner(make_network(cfg=AUXILIARY), QUICK).step(batch)
+    assert metrics["future_pieces_loss"] == 0
+    assert metrics["skipped"] == 0
+
+
 def test_a_network_without_auxiliary_heads_reports_none_and_needs_no_future_boards():
     learner = Learner(make_network(), QUICK)
     metrics = learner.step(dataclasses.replace(make_batch(), future_pieces=None))
@@ -360,3 +379,12 @@ def test_several_steps_in_a_row_that_are_not_finite_stop_with_their_cause():
     with pytest.raises(NonFiniteLossError, match=r"after step 1; .*'value_loss': inf.*not finite: stem\.conv"):
         learner.step(bad)
     assert torch.isfinite(flat(learner.network.state_dict())).all()
+
+
+def test_the_gradients_that_broke_are_named_and_no_others():
+    learner = Learner(make_network(), QUICK)
+    learner.network.policy.bias.register_hook(lambda gradient: gradient * np.nan)
+    for _ in range(MAX_SKIPPED_IN_A_ROW - 1):
+        learner.step(make_batch())
+    with pytest.raises(NonFiniteLossError, match=r"gradients not finite: policy\.bias$"):
+        learner.step(make_batch())

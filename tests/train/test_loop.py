@@ -8,7 +8,7 @@ import pytest
 from envs import InvalidVariant, engine_for, load_variant
 from models.checkpoint import checkpoint_paths, load_checkpoint
 from train.config import ConfigError, from_document
-from train.loop import train
+from train.loop import Trainer, train
 from train.metrics import METRICS, read_metrics
 from train.progress import Reporter
 from train.runs import RunFolder
@@ -106,6 +106,18 @@ def test_a_game_that_cannot_be_honoured_leaves_no_folder(tmp_path):
     with pytest.raises(InvalidVariant):
         run(tmp_path / "no", variant="gardnr")
     assert not (tmp_path / "no").exists()
+
+
+def test_a_config_that_was_edited_before_a_run_goes_on_is_warned_about(finished, monkeypatch):
+    said: list[str] = []
+    monkeypatch.setattr(Reporter, "say", lambda _reporter, text: said.append(text))
+    warned = []
+    for seed in (1, 2):
+        folder = RunFolder(finished.run_dir)
+        Trainer(from_document({**SMALL, "seed": seed}), folder, resume=True, reporter=Reporter()).close()
+        folder.close()
+        warned.append(any("config.yaml has changed" in text for text in said))
+    assert warned == [False, True]
 
 
 def test_a_resumed_run_goes_on_where_it_stopped_and_sets_loose_games_aside(tmp_path):

@@ -142,7 +142,8 @@ def test_the_pages_search_policy_is_the_regularised_optimum(folder: Path) -> Non
     policy = SEARCH_POLICIES["regularized"](SearchSettings())
     prior, values = np.array([0.5, 0.3, 0.2], np.float32), np.array([-0.2, 0.4, 0.1], np.float32)
     visits = np.array([3, 5, 2], np.int32)
-    node = Node(True, np.log(prior), prior, visits, values, 0.1, np.zeros(3, np.float32), 10, 16)
+    actions, noise = np.arange(3, dtype=np.int32), np.zeros(3, np.float32)
+    node = Node(True, actions, np.log(prior), prior, visits, values, 0.1, noise, 10, 16)
     _, found = policy.conclude(node)
     weight = SearchSettings().c_puct * np.sqrt(11) / 13
 
@@ -198,6 +199,63 @@ def test_a_plugin_that_fails_leaves_nothing_behind_so_that_it_can_be_corrected()
     assert "mine" not in BASELINES
     (plugin,) = load_plugins([write(BASELINE.format("mine"))])
     assert plugin.registers == ("evaluation.opponent=mine",)
+
+
+def test_a_plugin_that_fails_in_a_worker_fails_there_again() -> None:
+    plugin = plugins.Plugin("mine.py", b"1 / 0\n")
+    for _ in range(2):
+        assert "plugin mine.py:1: ZeroDivisionError" in error_of(lambda: plugins.import_plugins([plugin]))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("def select", "def choose", "search.policy: 'at_once' lacks the methods select"),
+        (
+            "(self, settings): pass",
+            "(self): pass",
+            "search.policy: 'at_once' cannot be made from SearchSettings: TypeError",
+        ),
+    ],
+)
+def test_a_search_policy_that_cannot_search_is_refused_before_anything_is_written(
+    old: str, new: str, message: str
+) -> None:
+    write(PLAYS_AT_ONCE.replace(old, new))
+    write(yaml.dump({"variant": "gardner", "plugins": ["mine.py"], "search": {"policy": "at_once"}}), "c.yaml")
+    refused = command(train.app, "c.yaml", "--run-dir", "run")
+    assert refused.exit_code == 2
+    assert message in refused.stderr
+    assert not Path("run").exists()
+
+
+NETWORK = """
+from models.network import ResidualNetwork
+from train.plugins import register_network
+
+@register_network("mine")
+class Mine(ResidualNetwork):
+    def forward(self, observations, legal_actions):
+        output = super().forward(observations, legal_actions)
+        {}
+"""
+
+
+@pytest.mark.parametrize(
+    ("end", "message"),
+    [
+        ("return output._replace(moves_left=output.moves_left[:, None])", "moves_left is float32 [3, 1]"),
+        ("return output if output.wdl_logits.sum() > 0 else None", "has no ONNX graph: mine.py:9: "),
+    ],
+)
+def test_a_network_that_cannot_be_used_is_a_line_and_leaves_no_run(end: str, message: str) -> None:
+    write(NETWORK.format(end))
+    write(yaml.dump({"variant": "gardner", "plugins": ["mine.py"], "network": {"kind": "mine", "blocks": 1}}), "c.yaml")
+    refused = command(train.app, "c.yaml", "--run-dir", "run")
+    assert refused.exit_code == 1
+    assert "error: network.kind 'mine'" in refused.stderr
+    assert message in refused.stderr
+    assert not Path("run/config.yaml").exists()
 
 
 def test_the_same_content_runs_once_and_a_name_of_another_plugin_is_taken() -> None:

@@ -444,7 +444,12 @@ def test_a_stored_policy_that_the_rules_forbid_is_not_trained_on(tmp_path, games
 
 
 def future_by_hand(record: GameRecord, ply: int, plies: int) -> np.ndarray:
-    """Play a game out of its actions and read the board off the FEN, for the side that is to move at `ply`."""
+    """Play a game out of its actions and read the board off the FEN, for the side that is to move at `ply`.
+
+    A game that was cut has none beyond its last move.
+    """
+    if np.isnan(record.white_score) and ply + plies > record.num_plies:
+        return np.full((5, 5), HOLE)
     env = envs.VectorEnv(VARIANT, 1)
     env.set_fen(0, record.start_fen)
     for action in record.actions[: ply + plies]:
@@ -492,6 +497,20 @@ def test_future_boards_stay_with_their_rows_when_old_ones_leave_the_window(tmp_p
             np.testing.assert_array_equal(batch.future_pieces[row], future_by_hand(record, ply, 5))
             checked += 1
     assert checked > 40
+
+
+def test_a_row_whose_future_lies_beyond_the_cut_of_its_game_has_none(tmp_path):
+    record, plies = play_game(3, max_plies=20), 8
+    assert np.isnan(record.white_score)
+    buffer, _ = make_buffer(tmp_path, [record], future_plies=plies)
+    batch = buffer.sample(np.random.default_rng(0), 200)
+    assert batch.future_pieces is not None
+    origin, seen = lookup([record]), set()
+    for row, planes in enumerate(batch.observations):
+        for _, ply in origin.get(board_key(planes), []):
+            np.testing.assert_array_equal(batch.future_pieces[row], future_by_hand(record, ply, plies))
+            seen.add((ply, bool((batch.future_pieces[row] == HOLE).all())))
+    assert seen == {(ply, ply > record.num_plies - plies) for ply in range(record.opening_plies, record.num_plies)}
 
 
 def test_the_last_board_of_a_game_is_the_one_after_its_last_move(tmp_path, games):

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from envs import VectorEnv, engine_for, load_variant
+from envs.rows import board_of
 from models.evaluator import UniformEvaluator
 from tests.envs.mirror import flip_fen
 from tests.train.numpy_policies import NumpyGumbel, NumpyPuct
@@ -162,7 +163,7 @@ def test_the_cache_tells_clocks_and_repetitions_apart():
     assert len({result.raw_value for result in found}) == 4
 
 
-@pytest.mark.parametrize("simulations", [16, 64])
+@pytest.mark.parametrize("simulations", [32, 64])
 def test_an_untrained_search_finds_the_mate_in_one_for_both_colours_alike(simulations):
     env = VectorEnv("chess", 2)
     env.set_fen(0, MATE_IN_ONE)
@@ -174,14 +175,20 @@ def test_an_untrained_search_finds_the_mate_in_one_for_both_colours_alike(simula
 
 
 @pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("evaluator", [TableEvaluator(), UniformEvaluator()], ids=["table", "uniform"])
 @pytest.mark.parametrize("name", MAIN_GAMES)
-def test_a_position_and_its_colour_flip_are_searched_alike(name, policy):
+def test_a_position_and_its_colour_flip_are_searched_alike(name, evaluator, policy):
     env = random_positions(name, 12, 30, seed=6)
     for lane in range(6):
         env.set_fen(lane, env.fen(lane))  # as the flip has it: without a history
         env.set_fen(6 + lane, flip_fen(env.variant, env.fen(lane)))
-    settings = SearchSettings(policy=policy)
-    _, results = run_search(env, range(12), budgets=[48] * 12, evaluator=TableEvaluator(), settings=settings)
+    search = Search(env.game, 12, 48, SearchSettings(policy=policy))
+    for lane in range(12):
+        noise = np.random.default_rng(lane % 6)
+        search.begin(lane, env.states[lane], env.histories[lane], budget=48, rng=noise)
+    while not search.advance(np.arange(12), evaluator).all():
+        pass
+    results = [search.result(lane) for lane in range(12)]
     for one, other in zip(results[:6], results[6:], strict=True):
         counts = [dict(zip(r.legal_actions.tolist(), r.visit_counts.tolist(), strict=True)) for r in (one, other)]
         assert counts[0] == counts[1]
@@ -309,3 +316,143 @@ def test_puct_mixes_noise_into_the_roots_priors_alone_and_draws_it_once():
     assert found.prior.max() == pytest.approx(1 / len(found.prior)), "the prior that is reported is the network's"
     _, (quiet,) = run_search(env, [0], budgets=[64], evaluator=UniformEvaluator(), settings=settings)
     assert quiet.visit_counts.max() < 10
+
+
+@pytest.mark.parametrize(
+    ("noise", "message"),
+    [
+        (np.zeros(3), r"expected 7 finite numbers as root noise, got \[3\]"),
+        (0.0, r"got \[\]"),
+        ([np.nan] * 7, "finite"),
+    ],
+)
+def test_noise_of_another_shape_or_that_is_not_finite_is_refused(noise, message, monkeypatch):
+    policy = Fixed()
+    policy.root_noise = lambda num_moves, rng: noise
+    monkeypatch.setattr("train.search_policies.SEARCH_POLICIES", {"fixed": lambda settings: policy})
+    env, settings = VectorEnv("gardner", 1), SearchSettings(policy="fixed")
+    with pytest.raises(ValueError, match="search policy 'fixed'.*" + message):
+        run_search(env, [0], budgets=[4], evaluator=TableEvaluator(), settings=settings, noise_seed=1)
+
+
+def test_a_policy_of_ones_own_searches_alike_with_the_cache(numpy_policies):
+    env = random_positions("gardner", 4, 10, seed=9)
+    env.states[2:] = env.states[:2]
+    arguments = {"budgets": [40] * 4, "noise_seed": 4}
+    without, found = (
+        run_search(
+            env, range(4), evaluator=TableEvaluator(), **arguments,
+            settings=SearchSettings(policy=numpy_policies["puct"], cache_positions=size),
+        )
+        for size in (0, 1024)
+    )  # fmt: skip
+    assert_same_results(found[1], without[1])
+    assert found[0].recalled > 0
+
+
+class Failing:
+    """Raises at every third call, and spoils what the others answer."""
+
+    def __init__(self, spoil=lambda logits, wdl: (logits, wdl)):
+        self.calls, self.spoil, self.table = 0, spoil, TableEvaluator()
+
+    def __call__(self, observations, legal_actions):
+        self.calls += 1
+        if self.calls % 3 == 0:
+            raise KeyboardInterrupt
+        return self.spoil(*self.table(observations, legal_actions))
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_a_round_that_failed_is_made_up_for(policy):
+    env = random_positions("asylum", 4, 40, seed=3)
+    settings = SearchSettings(policy=policy)
+    _, expected = run_search(env, range(4), budgets=[30] * 4, evaluator=TableEvaluator(), settings=settings)
+    search, evaluator = Search(env.game, 4, 30, settings), Failing()
+    for lane in range(4):
+        search.begin(lane, env.states[lane], env.histories[lane], budget=30, rng=None)
+    running = np.arange(4)
+    while len(running):
+        try:
+            running = running[~search.advance(running, evaluator)]
+        except KeyboardInterrupt:
+            continue
+    assert_same_results([search.result(lane) for lane in range(4)], expected)
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize(
+    ("spoil", "error", "message"),
+    [
+        (lambda logits, wdl: (logits * np.nan, wdl), FloatingPointError, "expected finite values and logits"),
+        (lambda logits, wdl: (logits + np.inf, wdl), FloatingPointError, "expected finite values and logits"),
+        (lambda logits, wdl: (logits - np.inf, wdl), FloatingPointError, "expected finite values and logits"),
+        (lambda logits, wdl: (logits, wdl * np.nan), FloatingPointError, r"got win, draw, loss \[nan"),
+        (lambda logits, wdl: (logits[:1, :1], wdl), ValueError, r"expected logits \[2, 7\].*got \[1, 1\]"),
+        (lambda logits, wdl: (logits, wdl[:, :2]), ValueError, r"got \[2, 7\] and \[2, 2\]"),
+    ],
+)
+def test_an_evaluator_that_answers_nonsense_is_refused(spoil, error, message, policy):
+    env = VectorEnv("gardner", 2)
+    with pytest.raises(error, match=message):
+        run_search(env, [0, 1], budgets=[9] * 2, evaluator=Failing(spoil), settings=SearchSettings(policy=policy))
+
+
+def test_padding_may_hold_anything():
+    env = VectorEnv("gardner", 2)
+    env.set_fen(1, "4k/5/5/5/K2R1 w - - 0 1")
+
+    def spoiling(observations, legal_actions):
+        logits, wdl = TableEvaluator()(observations, legal_actions)
+        return np.where(legal_actions < 0, np.nan, logits), wdl
+
+    _, found = run_search(env, [0, 1], budgets=[60] * 2, evaluator=spoiling)
+    _, expected = run_search(env, [0, 1], budgets=[60] * 2, evaluator=TableEvaluator())
+    assert_same_results(found, expected)
+
+
+def test_a_finished_position_a_wrong_lane_and_an_early_result_are_refused():
+    env = VectorEnv("chess", 2)
+    env.set_fen(0, "7k/8/8/8/8/8/8/K7 w - - 0 1")
+    search = Search(env.game, 1, 4)
+    with pytest.raises(ValueError, match="the game is over: 7k/8"):
+        search.begin(0, env.states[0], env.histories[0], budget=4, rng=None)
+    with pytest.raises(ValueError, match="lane 0: nothing has been searched"):
+        search.result(0)
+    with pytest.raises(ValueError, match="lane: expected 0 to 0, got 1"):
+        search.begin(1, env.states[1], env.histories[1], budget=4, rng=None)
+    search.begin(0, env.states[1], env.histories[1], budget=4, rng=None)
+    with pytest.raises(ValueError, match="lane 0: nothing has been searched"):
+        search.result(0)
+
+
+@pytest.mark.parametrize(
+    "knobs", [{"cache_positions": -1}, {"max_considered_actions": 0}, {"noise_total": 0.0}, {"c_scale": 1e38},
+              {"noise_share": 1.5}, {"c_puct_base": np.nan}],
+)  # fmt: skip
+def test_knobs_out_of_range_are_refused(knobs):
+    with pytest.raises(ValueError, match=f"{next(iter(knobs))}: expected"):
+        SearchSettings(**knobs)
+
+
+def test_a_lane_remembers_nothing_of_the_game_that_it_searched_before():
+    env = VectorEnv("chess", 1)
+    env.set_fen(0, "6k1/8/8/8/8/8/8/K6R w - - 0 1")
+    for move in ["a1a2", "g8f8", "a2a1", "f8g8", "a1a2", "g8f8", "a2a1"]:
+        env.step(np.array([env.move_to_action(0, move)]))
+    fresh, used = (Search(env.game, 1, 200, SearchSettings(max_considered_actions=64)) for _ in range(2))
+    used.begin(0, env.states[0], env.histories[0], budget=0, rng=None)
+    for search in (fresh, used):
+        search.begin(0, env.states[0], env.histories[0][:0], budget=200, rng=None)
+        while not search.advance(np.arange(1), ConstantEvaluator(0.9))[0]:
+            pass
+    assert_same_results([used.result(0)], [fresh.result(0)])
+
+
+@pytest.mark.parametrize("name", MAIN_GAMES)
+def test_the_bound_of_legal_moves_is_the_engines(name):
+    env = random_positions(name, 8, 60, seed=2)
+    search = Search(env.game, 8, 1)
+    for lane in range(8):
+        search.begin(lane, env.states[lane], env.histories[lane], budget=0, rng=None)
+        assert search._tree[search_kernels.BOUNDS][lane] == env.game.legal_bound(board_of(env.game, env.states[lane]))
