@@ -129,7 +129,7 @@ class Search:
         if not 0 <= budget <= self.max_simulations:
             raise ValueError(f"budget: expected 0 to {self.max_simulations}, got {budget}")
         self._tree = with_longer_histories(self._tree, len(history))
-        share = np.float32(0.0 if rng is None else self.settings.noise_share)
+        share = np.float32(-1.0 if self.settings.policy != PUCT else 0.0 if rng is None else self.settings.noise_share)
         count = -1
         while count < 0:
             count = kernels.begin_lane(

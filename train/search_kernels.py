@@ -28,7 +28,7 @@ from envs.lane_kernels import observe
 # first edge and the number of edges int32, what the network or a finished game said float32, is the game over uint8.
 ROWS, ROW_BYTES, PARENT, PARENT_EDGE, FIRST_EDGE, NUM_EDGES, RAW_VALUE, OVER = range(8)
 # Of edges: the move uint64, logarithm of the prior and prior float32, visits int32, sum of values float32, child int32
-# (UNVISITED before expansion), noise float32 (root edges only: Gumbel or Dirichlet numbers).
+# (UNVISITED before expansion), noise float32 (at roots: Gumbel numbers, or with PUCT the priors with their noise).
 EDGE_MOVE, EDGE_LOGIT, EDGE_PRIOR, EDGE_VISITS, EDGE_VALUE, EDGE_CHILD, EDGE_NOISE = range(8, 15)
 # Of lanes: nodes and edges in use, simulations done and allowed, where the lane's visits begin in `schedule`, the node
 # awaiting evaluation int32 [B]; keys of the game so far uint64 [B * L]; the bound of legal moves int32, the noise's
@@ -116,7 +116,8 @@ def begin_lane(tab, most_by_code, tree, lane, row, history, budget, noise_share,
 
     Args:
         row: uint64 [W], the root.
-        noise_share: float32, what the root's noise counts for in its priors (PUCT).
+        noise_share: float32, what the root's noise counts for in its priors (PUCT), which are then written in its
+            place; below 0 it stays as it is.
 
     Returns:
         The number of legal moves, 0 where the game is over; where the lane has too few edges for them `-bound`, and
@@ -374,51 +375,40 @@ def exploration(visits, c_puct, c_puct_base):
 
 
 @njit
-def pick_puct_edge(tree, first, end, raw, noise_share, knobs):
+def pick_puct_edge(tree, first, end, raw, priors, knobs):
     """Return the edge with the best upper bound `q + c P sqrt(N) / (1 + visits)`.
 
     An unvisited edge has the node's own value so far, less a share of what has been seen (first-play urgency); of such
     edges only the one with the best prior can be picked.
 
     Args:
-        noise_share: Share of the noise in the priors, 0 but at the root.
+        priors: float32, P of each edge: `tree[EDGE_PRIOR]`, or with the noise of the root `tree[EDGE_NOISE]`.
     """
+    moves, counts, values = tree[EDGE_MOVE], tree[EDGE_VISITS], tree[EDGE_VALUE]
     total, seen, summed = 0, np.float32(0.0), raw
     fresh, fresh_prior = -1, np.float32(0.0)
     for i in range(first, end):
-        visits = tree[EDGE_VISITS][i]
+        visits = counts[i]
         if visits > 0:
             total += visits
             seen += tree[EDGE_PRIOR][i]
-            summed += tree[EDGE_VALUE][i]
-        else:
-            prior = noisy_prior(tree[EDGE_PRIOR], tree[EDGE_NOISE], i, noise_share)
-            if fresh < 0 or exceeds(tree[EDGE_MOVE], prior, i, fresh_prior, fresh):
-                fresh = np.int64(i)
-                fresh_prior = prior
+            summed += values[i]
+        elif fresh < 0 or exceeds(moves, priors[i], i, fresh_prior, fresh):
+            fresh = np.int64(i)
+            fresh_prior = priors[i]
     passes = np.float32(1 + total)
     urgency = max(np.float32(-1.0), summed / passes - knobs.fpu_reduction * np.sqrt(seen))
     explore = exploration(passes, knobs.c_puct, knobs.c_puct_base)
     best = fresh
     best_score = urgency + explore * fresh_prior if fresh >= 0 else _LOWEST
     for i in range(first, end):
-        visits = np.float32(tree[EDGE_VISITS][i])
-        if visits > 0:
-            prior = noisy_prior(tree[EDGE_PRIOR], tree[EDGE_NOISE], i, noise_share)
-            score = tree[EDGE_VALUE][i] / visits + explore * prior / (visits + np.float32(1.0))
-            if best < 0 or exceeds(tree[EDGE_MOVE], score, i, best_score, best):
+        if counts[i] > 0:
+            visits = np.float32(counts[i])
+            score = values[i] / visits + explore * priors[i] / (visits + np.float32(1.0))
+            if best < 0 or exceeds(moves, score, i, best_score, best):
                 best = np.int64(i)
                 best_score = score
     return best
-
-
-@njit
-def noisy_prior(priors, noise, i, noise_share):
-    """Return an edge's prior with its share of noise; where there is none the noise is not even read."""
-    prior = priors[i]
-    if noise_share > 0:
-        prior += noise_share * (noise[i] - prior)
-    return prior
 
 
 @njit
@@ -474,8 +464,7 @@ def pick_edge(tree, lane, node, first, end, schedule, knobs):
     """Return the edge that a simulation follows from a node (its number in the tree), edges `first .. end`, uint64."""
     raw = tree[RAW_VALUE][lane * (len(tree[PARENT]) // len(tree[NUM_NODES])) + node]
     if knobs.is_puct:
-        share = tree[NOISE_SHARES][lane] if node == ROOT else np.float32(0.0)
-        return pick_puct_edge(tree, first, end, raw, share, knobs)
+        return pick_puct_edge(tree, first, end, raw, tree[EDGE_NOISE] if node == ROOT else tree[EDGE_PRIOR], knobs)
     if node == ROOT:
         target = schedule[tree[PLANS][lane] + tree[SIMULATIONS][lane]]
         return pick_halving_edge(tree, first, end, target, knobs)
@@ -675,6 +664,10 @@ def settle(tree, lane, logits, first, value):
         tree[EDGE_VISITS][e + i] = 0
         tree[EDGE_VALUE][e + i] = np.float32(0.0)
         tree[EDGE_CHILD][e + i] = UNVISITED
+    share = tree[NOISE_SHARES][lane]
+    if leaf == ROOT and share >= 0:
+        for i in range(e, e + n):
+            tree[EDGE_NOISE][i] = tree[EDGE_PRIOR][i] + share * (tree[EDGE_NOISE][i] - tree[EDGE_PRIOR][i])
     tree[RAW_VALUE][node0 + leaf] = value
     if leaf != ROOT:
         tree[SIMULATIONS][lane] += 1
