@@ -89,12 +89,13 @@ def test_workers_that_use_int8_play_the_same_games_in_ray_and_in_this_process(ta
     ray = ray_workers._ray
     actor = ray.remote(num_cpus=0)(SelfPlayWorker).remote(task, 0)
     RayWorkers.use_int8(SimpleNamespace(_ray=ray, _actors=[actor]))
-    games, _ = ray.get(actor.play.remote(weights, QUOTA // 2, 1))
+    games, _ = ray.get(actor.play.remote(weights, QUOTA, 1))
     local = LocalWorkers(task)
     local.use_int8()
-    found, _ = local.play(weights, QUOTA // 2, 1, lambda _: None)
-    single, _ = LocalWorkers(task).play(weights, QUOTA // 2, 1, lambda _: None)
+    found, _ = local.play(weights, QUOTA, 1, lambda _: None)
+    single, _ = LocalWorkers(task).play(weights, QUOTA, 1, lambda _: None)
     assert [game.actions.tolist() for game in games] == [game.actions.tolist() for game in found]
+    assert games
     values = [np.concatenate([game.root_values for game in those]) for those in (found, single)]
     assert found
     assert values[0].tolist() != values[1].tolist()
