@@ -145,7 +145,7 @@ class Search:
             considered = min(self.settings.max_considered_actions, count, budget)
             self._tree[kernels.PLANS][lane] = self._plan(considered, budget)
         noise = np.zeros(count, np.float32) if rng is None else self._noise(count, rng)
-        edges = self._root_edges(lane)
+        edges = self._edges(lane)
         order = self._actions_of(edges).argsort()
         self._tree[kernels.EDGE_NOISE][edges][order] = noise
 
@@ -165,7 +165,7 @@ class Search:
         chosen = np.ascontiguousarray(lanes, np.int64)
         count, widest = self._next_batch(chosen)
         while count == kernels.NO_ROOM:
-            self._tree = with_more_edges(self._tree, 2 * self._num_edges)
+            self._tree = with_more_edges(self._tree)
             count, widest = self._next_batch(chosen)
         if count:
             actions = self._actions[: count * widest].reshape(count, widest)
@@ -183,7 +183,7 @@ class Search:
         """
         if not self._tree[kernels.NUM_NODES][lane] or self._tree[kernels.LEAF][lane] == kernels.ROOT:
             raise ValueError(f"lane {lane}: nothing has been searched")
-        edges = self._root_edges(lane)
+        edges = self._edges(lane)
         legal = self._actions_of(edges)
         best, value, policy = self._conclude(lane, len(legal))
         return SearchResult(
@@ -219,9 +219,11 @@ class Search:
     def _num_edges(self) -> int:
         return len(self._tree[kernels.EDGE_MOVE]) // self.num_lanes
 
-    def _root_edges(self, lane: int) -> slice:
-        first = lane * self._num_edges
-        return slice(first, first + int(self._tree[kernels.NUM_EDGES][lane * self._num_nodes]))
+    def _edges(self, lane: int, node: int = kernels.ROOT) -> slice:
+        """Return where the edges of a node lie."""
+        place = lane * self._num_nodes + node
+        first = lane * self._num_edges + int(self._tree[kernels.FIRST_EDGE][place])
+        return slice(first, first + int(self._tree[kernels.NUM_EDGES][place]))
 
     def _actions_of(self, edges: slice) -> npt.NDArray[np.int32]:
         """Return the actions of edges, int32 [M]."""
@@ -280,7 +282,7 @@ class Search:
             while not awaits and not tree[kernels.OVER][node0 + node]:
                 seen = self._node(lane, node)
                 move = checked_move(self._policy.select(seen), len(seen.prior), self.settings.policy)
-                edge = lane * self._num_edges + int(tree[kernels.FIRST_EDGE][node0 + node]) + move
+                edge = self._edges(lane, node).start + move
                 node, awaits = kernels.follow(
                     self.game.tables, self.game.zobrist, tree, lane, node, edge, thread_scratch()
                 )
@@ -291,8 +293,7 @@ class Search:
     def _node(self, lane: int, node: int) -> Node:
         """Return what a policy may see of a node."""
         tree, place = self._tree, lane * self._num_nodes + node
-        first = lane * self._num_edges + int(tree[kernels.FIRST_EDGE][place])
-        edges = slice(first, first + int(tree[kernels.NUM_EDGES][place]))
+        edges = self._edges(lane, node)
         visits = tree[kernels.EDGE_VISITS][edges].copy()
         noise = tree[kernels.EDGE_NOISE][edges].copy() if node == kernels.ROOT else np.zeros(len(visits), np.float32)
         return Node(

@@ -35,8 +35,8 @@ def make_tree(game: CompiledGame, num_lanes: int, num_nodes: int, num_edges: int
     )  # fmt: skip
 
 
-def with_more_edges(tree: Arrays, num_edges: int) -> Arrays:
-    """Return the same trees with room for at least E edges each, twice what they had or more."""
+def with_more_edges(tree: Arrays, num_edges: int = 0) -> Arrays:
+    """Return the same trees with room for twice the edges that they had, or E each if that is more."""
     lanes = len(tree[kernels.NUM_NODES])
     old_size = len(tree[kernels.EDGE_MOVE]) // lanes
     size = max(num_edges, 2 * old_size)
