@@ -27,7 +27,7 @@ from models.network import NetworkOutput, PolicyValueNetwork
 from train.replay import HOLE
 
 if TYPE_CHECKING:
-    from train.config import LearnerConfig
+    from train.config_sections import LearnerConfig
     from train.replay import Batch
 
 MAX_SKIPPED_IN_A_ROW = 5

@@ -24,7 +24,7 @@ from train.shards import POLICY_SUM_TOLERANCE, GameRecord, ShardInfo, read_shard
 
 if TYPE_CHECKING:
     from envs import CompiledGame
-    from train.config import ReplayConfig
+    from train.config_sections import ReplayConfig
 
 POLICY_SHARE = 0.75
 """Share of a batch that is drawn from rows with a policy; the rest trains the value alone."""

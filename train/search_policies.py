@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 if TYPE_CHECKING:
-    from train.config import SearchConfig
+    from train.config_sections import SearchConfig
 
 GUMBEL, PUCT = "gumbel", "puct"
 BUILT_IN = (GUMBEL, PUCT)

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from envs import CompiledGame, VectorEnv
 from models.evaluator import Evaluator
-from train.config import SearchConfig, SelfplayConfig
+from train.config_sections import SearchConfig, SelfplayConfig
 from train.search import Search, SearchResult, SearchSettings
 from train.shards import GameRecord
 from train.starts import array_start, odds_start

@@ -20,7 +20,8 @@ import numpy.typing as npt
 from envs import Variant, engine_for, variant_from_document
 from models.evaluator import NetworkEvaluator, OnnxEvaluator
 from models.quantised import Int8Evaluator
-from train.config import RunConfig, SearchConfig, SelfplayConfig
+from train.config import RunConfig
+from train.config_sections import SearchConfig, SelfplayConfig
 from train.plugins import POLICY, Plugin, import_plugins
 from train.precision import calibration_positions
 from train.selfplay import SelfPlay, SelfPlayStats

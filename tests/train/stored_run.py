@@ -9,7 +9,8 @@ import numpy as np
 from envs import CompiledGame, VectorEnv, engine_for, legal_actions, load_variant
 from models.checkpoint import identity, save_checkpoint
 from models.network import GameSpec, NetworkConfig, untrained_network
-from train.config import LearnerConfig, RunConfig
+from train.config import RunConfig
+from train.config_sections import LearnerConfig
 from train.learner import Learner
 from train.shards import GameRecord, write_shard
 from train.starts import odds_start

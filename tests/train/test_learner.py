@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from models.network import GameSpec, NetworkConfig, PolicyValueNetwork, untrained_network
-from train.config import LearnerConfig
+from train.config_sections import LearnerConfig
 from train.learner import (
     MAX_SKIPPED_IN_A_ROW,
     STATISTICS_BATCHES,

@@ -14,7 +14,7 @@ from scipy.optimize import minimize
 from scipy.special import expit
 
 from envs import load_variant
-from train.config import PieceValuesConfig
+from train.config_sections import PieceValuesConfig
 from train.piece_values import InsufficientData, OutcomeValues, Positions, Report, estimate_values
 from train.piece_values.bootstrap import bca_interval
 from train.piece_values.logistic import RIDGE

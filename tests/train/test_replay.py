@@ -9,7 +9,7 @@ import pytest
 
 import envs
 from models.storage import CheckpointMismatch, CorruptFile
-from train.config import ReplayConfig
+from train.config_sections import ReplayConfig
 from train.replay import HOLE, POLICY_SHARE, ReplayBuffer, piece_maps, value_as_wdl, window_rows
 from train.shards import GameRecord, ShardInfo, read_shard, store_games, verify_game, write_shard
 

@@ -8,7 +8,7 @@ import pytest
 from envs import engine_for, load_variant, piece_counts, read_fen
 from models.evaluator import UniformEvaluator
 from tests.train.search_positions import TableEvaluator
-from train.config import SearchConfig, SelfplayConfig
+from train.config_sections import SearchConfig, SelfplayConfig
 from train.selfplay import SelfPlay, SelfPlayStats
 from train.shards import verify_game
 from train.starts import odds_start

@@ -23,7 +23,7 @@ import numpy as np
 from scipy import sparse
 from scipy.special import expit
 
-from train.config import PieceValuesConfig
+from train.config_sections import PieceValuesConfig
 from train.piece_values.bootstrap import bca_interval
 from train.piece_values.logistic import Floats, fit_logistic, information
 from train.piece_values.positions import InsufficientData, Positions
