@@ -48,6 +48,7 @@ class ActionEncoding:
         to_square: int32 [A], square in the mover's view.
         promotion: int32 [A], piece type index or -1.
         gather_index: int32 [A], `plane * H * W + from_cell`: where the action lies among [P, H, W] logits.
+        target_index: int32 [A], `to_cell`, rank * W + file of the square that the action leads to.
         hash: SHA-256 of the encoding.
     """
 
@@ -57,6 +58,7 @@ class ActionEncoding:
     to_square: npt.NDArray[np.int32]
     promotion: npt.NDArray[np.int32]
     gather_index: npt.NDArray[np.int32]
+    target_index: npt.NDArray[np.int32]
     hash: str
 
     @property
@@ -172,7 +174,8 @@ def encode_actions(variant: Variant) -> ActionEncoding:
             board.squares,
         ]
     )
-    return ActionEncoding(planes, plane, start, to, promotion, gather, hashlib.sha256(text.encode()).hexdigest())
+    digest = hashlib.sha256(text.encode()).hexdigest()
+    return ActionEncoding(planes, plane, start, to, promotion, gather, cells[to], digest)
 
 
 def _geometric_moves(variant: Variant) -> Iterator[MoveTriple]:

@@ -40,7 +40,7 @@ with its ranks reversed, so the mover always plays up the board, and files keep 
 - A plane and a from-square that are geometrically possible for some piece get a number; others get none.
   Numbers go by plane, then by square: from the first rank up, along the files, holes left out.
 - `gather_index[a] = plane * H * W + rank * W + file` of the from-square, counted from 0 in the mover's view,
-  is where an action lies among the `[P, H, W]` outputs of a network.
+  is where an action lies among the `[P, H, W]` outputs of a network; `target_index[a]` is the to-square's cell.
 - The options of a game leave its actions alone. The hash covers planes, squares and numbering.
 
 `VectorEnv.action_to_move(lane, action)` and `move_to_action(lane, move)` translate.
@@ -89,17 +89,22 @@ def _observation_hash(game: CompiledGame) -> str:
     return observation_hash(game.variant)[:SHOWN_OF_HASH]
 
 
+def actions_table(game: CompiledGame) -> Iterator[str]:
+    """Yield the lines of a game's displacement planes as a Markdown table, after a line on the whole encoding."""
+    encoding = game.encoding
+    size = f"A = {encoding.num_actions} actions over P = {encoding.num_planes} planes"
+    yield f"{size}, hash `{encoding.hash[:SHOWN_OF_HASH]}`.\n"
+    yield "| plane | right | forward | promotes to | from-squares | actions |\n|---|---|---|---|---|---|"
+    for number, plane in enumerate(encoding.planes):
+        actions = np.flatnonzero(encoding.plane == number)
+        span = f"{actions[0]} to {actions[-1]}"
+        yield f"| {number} | {plane.dx} | {plane.dy} | {plane.promotion} | {len(actions)} | {span} |"
+
+
 def _actions() -> Iterator[str]:
     for game in _compiled(MAIN_GAMES):
-        encoding = game.encoding
         yield f"## {game.variant.name}\n"
-        size = f"A = {encoding.num_actions} actions over P = {encoding.num_planes} planes"
-        yield f"{size}, hash `{encoding.hash[:SHOWN_OF_HASH]}`.\n"
-        yield "| plane | right | forward | promotes to | from-squares | actions |\n|---|---|---|---|---|---|"
-        for number, plane in enumerate(encoding.planes):
-            actions = np.flatnonzero(encoding.plane == number)
-            span = f"{actions[0]} to {actions[-1]}"
-            yield f"| {number} | {plane.dx} | {plane.dy} | {plane.promotion} | {len(actions)} | {span} |"
+        yield from actions_table(game)
         yield ""
     yield LIBRARY_TITLE
     yield "| game | squares | P | A | hash |\n|---|---|---|---|---|"

@@ -202,6 +202,25 @@ def legal_actions(
     return actions, counts
 
 
+def captured_pieces(game: CompiledGame, rows: U64Array, moves: U64Array) -> U8Array:
+    """Return what moves capture, own pieces too.
+
+    Args:
+        game: The game.
+        rows: uint64 [N, W].
+        moves: uint64 [N, M], legal moves of each row as `legal_moves` returns them; a move word 0 captures nothing.
+
+    Returns:
+        uint8 [N, M, 2]: codes of the piece on the target and of the one elsewhere, 0 for none.
+    """
+    codes = boards(game, rows)
+    start, target, elsewhere = (((moves >> _U64(shift)) & _U64(0xFF)).astype(np.intp) for shift in (0, 8, 48))
+    flags = moves >> _U64(layout.CASTLE_FLAG)
+    castles, has_extra = flags & _U64(1), flags >> _U64(layout.EXTRA_FLAG - layout.CASTLE_FLAG) & _U64(1)
+    lands = np.where((start == target) | (castles == 1), 0, np.take_along_axis(codes, target, axis=1))
+    return np.stack([lands, np.where(has_extra == 1, np.take_along_axis(codes, elsewhere, axis=1), 0)], axis=-1)
+
+
 def replay_actions(game: CompiledGame, start_fen: str, actions: npt.ArrayLike) -> tuple[U64Array, Outcome | None]:
     """Play a game from its actions.
 

@@ -4,9 +4,11 @@
                        learner.safetensors     the weights that learn
                        optimizer.safetensors   the optimiser's moments
                        state.json              game, network, counters, rng states, shards
-                       MANIFEST.json           SHA-256 of the four above; written last
-The folder is written under a temporary name and renamed. Nothing is pickled. Loading falls back through older
-checkpoints and says so; where none is valid it raises: it never goes on from random weights.
+                       lanes-000.npz ...       attachments: whatever else its writer keeps, as plain bytes
+                       MANIFEST.json           SHA-256 of all of the above; written last
+The folder is written under a temporary name and renamed; it holds what its manifest lists and nothing else. Nothing
+is pickled. Loading falls back through older checkpoints and says so; where none is valid it raises: it never goes on
+from random weights. Which old ones are kept is for `models.pruning` to say.
 """
 
 from __future__ import annotations
@@ -15,10 +17,10 @@ import json
 import logging
 import os
 import re
-import shutil
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import safetensors.torch
@@ -26,30 +28,28 @@ from safetensors import SafetensorError
 from torch import Tensor
 
 from models.network import GameSpec, NetworkConfig, PolicyValueNetwork, network_class
+from models.sealed_folder import MANIFEST, read_sealed, set_aside, write_sealed
 from models.storage import (
-    TEMPORARY_PREFIX,
     CheckpointMismatch,
     CorruptFile,
-    read_regular,
-    sha256_hex,
+    naming_full_disk,
+    parse_json,
+    remove_unfinished,
     sync_folder,
-    write_durably,
 )
 
 if TYPE_CHECKING:
     from envs import Variant
 
-FORMAT = 1
 FOLDER = "checkpoints"
 TENSOR_FILES = ("model.safetensors", "learner.safetensors", "optimizer.safetensors")
 STATE = "state.json"
-MANIFEST = "MANIFEST.json"
 FILES = (*TENSOR_FILES, STATE)
 HASHES = ("rules_hash", "action_hash", "observation_hash")
 GAME, NETWORK = "game", "network"
 """Keys of the state that `identity` writes and that loading checks."""
 
-_NAME = re.compile(r"\d{6,}")
+_NAME = re.compile(r"[0-9]{6,18}")
 _log = logging.getLogger(__name__)
 
 
@@ -77,12 +77,14 @@ class Checkpoint:
         iteration: the number in its name.
         tensors: weights and moments.
         state: everything else, JSON-able; holds at least what `identity` returns.
+        attachments: further files, by name.
     """
 
     path: Path
     iteration: int
     tensors: TrainingTensors
     state: dict[str, Any]
+    attachments: Mapping[str, bytes] = field(default_factory=dict)
 
 
 def identity(variant: Variant, network: PolicyValueNetwork) -> dict[str, Any]:
@@ -125,7 +127,14 @@ def check_identity(state: Mapping[str, Any], expected: Mapping[str, Any], where:
         raise CheckpointMismatch(f"{where}: made for another game or network; changed: {', '.join(changed)}")
 
 
-def save_checkpoint(run_dir: Path, iteration: int, *, tensors: TrainingTensors, state: Mapping[str, Any]) -> Path:
+def save_checkpoint(
+    run_dir: Path,
+    iteration: int,
+    *,
+    tensors: TrainingTensors,
+    state: Mapping[str, Any],
+    attachments: Mapping[str, bytes] = MappingProxyType({}),
+) -> Path:
     """Write a checkpoint; when this returns, the disk has it.
 
     The leftovers of killed writes are removed: two processes must not save into one run at a time.
@@ -135,39 +144,25 @@ def save_checkpoint(run_dir: Path, iteration: int, *, tensors: TrainingTensors, 
         iteration: number of the checkpoint, at least 0.
         tensors: weights and moments, on any device.
         state: JSON-able, with finite numbers; must hold what `identity` returns.
+        attachments: further files of the checkpoint, by name: lower case, with an ending, such as `lanes-000.npz`.
 
     Returns:
         The checkpoint's folder.
 
     Raises:
+        ValueError: the state lacks something, or an attachment's name is of another kind.
         FileExistsError: there is a valid checkpoint of that number.
-        OSError: the disk is full or the folder cannot be written; nothing has changed.
+        DiskFull: there is no room for it; nothing has changed.
+        OSError: the folder cannot be written; nothing has changed.
     """
-    missing = {GAME, NETWORK} - state.keys()
-    if missing:
-        raise ValueError(f"state lacks {', '.join(sorted(missing))}: add what identity() returns")
-    by_file = dict(zip(TENSOR_FILES, (tensors.model, tensors.learner, tensors.optimizer)))
-    contents = {name: safetensors.torch.save(_storable(by_file[name])) for name in TENSOR_FILES}
-    contents[STATE] = json.dumps(state, indent=1, allow_nan=False).encode()
-    manifest = _render_manifest({name: sha256_hex(contents[name]) for name in FILES})
-    folder = run_dir / FOLDER
-    folder.mkdir(parents=True, exist_ok=True)
-    _remove_unfinished(folder)
-    final = folder / f"{iteration:06d}"
-    temporary = folder / f"{TEMPORARY_PREFIX}{final.name}"
-    try:
-        temporary.mkdir()
-        for name in FILES:
-            write_durably(temporary / name, contents[name])
-        write_durably(temporary / MANIFEST, manifest)
-        sync_folder(temporary)
-        _set_aside_invalid(final)
-        temporary.rename(final)
-    except OSError:
-        shutil.rmtree(temporary, ignore_errors=True)
-        raise
-    sync_folder(folder)
-    sync_folder(run_dir)
+    contents = _contents(tensors, state, attachments)
+    final = run_dir / FOLDER / f"{iteration:06d}"
+    with naming_full_disk(final):
+        final.parent.mkdir(parents=True, exist_ok=True)
+        remove_unfinished(final.parent)
+        _make_room(final)
+        write_sealed(final, contents, required=FILES)
+        sync_folder(run_dir)
     return final
 
 
@@ -181,9 +176,10 @@ def load_checkpoint(path: Path) -> Checkpoint:
         CorruptFile: names the file that is missing, truncated or changed.
         CheckpointMismatch: it was written by a newer format.
     """
-    contents = _verified_contents(path)
-    tensors = TrainingTensors(*(_parse_tensors(path / name, contents[name]) for name in TENSOR_FILES))
-    return Checkpoint(path, int(path.name), tensors, _parse_state(path / STATE, contents[STATE]))
+    contents = read_sealed(path, required=FILES)
+    tensors = TrainingTensors(*(_parse_tensors(path / name, contents.pop(name)) for name in TENSOR_FILES))
+    state = _parse_state(path / STATE, contents.pop(STATE))
+    return Checkpoint(path, _number_of(path), tensors, state, contents)
 
 
 def load_latest(run_dir: Path) -> Checkpoint | None:
@@ -219,6 +215,21 @@ def checkpoint_paths(run_dir: Path) -> list[Path]:
     return sorted(paths, key=lambda path: int(path.name), reverse=True)
 
 
+def load_run_or_checkpoint(path: Path) -> Checkpoint:
+    """Load a checkpoint by its folder, or the newest valid one of a run by the run's folder.
+
+    Raises:
+        FileNotFoundError: there is no checkpoint.
+        CorruptFile, CheckpointMismatch: see `load_checkpoint`.
+    """
+    in_a_run = path.resolve().parent.name == FOLDER and _NAME.fullmatch(path.name) is not None
+    is_checkpoint = in_a_run or (path / MANIFEST).exists()
+    checkpoint = load_checkpoint(path) if is_checkpoint and path.is_dir() else load_latest(path)
+    if checkpoint is None:
+        raise FileNotFoundError(f"{path}: no checkpoint here")
+    return checkpoint
+
+
 def load_player(
     path: Path, check: Callable[[dict[str, Any]], object] | None = None
 ) -> tuple[PolicyValueNetwork, Variant, dict[str, Any]]:
@@ -239,17 +250,13 @@ def load_player(
     """
     from envs import engine_for, variant_from_document
 
-    in_a_run = path.resolve().parent.name == FOLDER and _NAME.fullmatch(path.name) is not None
-    is_checkpoint = in_a_run or (path / MANIFEST).exists()
-    checkpoint = load_checkpoint(path) if is_checkpoint and path.is_dir() else load_latest(path)
-    if checkpoint is None:
-        raise FileNotFoundError(f"{path}: no checkpoint here")
+    checkpoint = load_run_or_checkpoint(path)
     state = checkpoint.state
     if check is not None:
         check(state)
     game = state[GAME]
     variant = variant_from_document(game["document"], game["options"], name=game["name"])
-    cfg = _network_config(state[NETWORK], checkpoint.path)
+    cfg = _network_config(state[NETWORK], checkpoint.tensors.model, checkpoint.path)
     network = network_class(cfg.kind)(GameSpec.of(engine_for(variant)), cfg)
     check_identity(state, identity(variant, network), str(checkpoint.path))
     load_weights(network, checkpoint.tensors.model, checkpoint.path / TENSOR_FILES[0])
@@ -260,50 +267,56 @@ def load_weights(network: PolicyValueNetwork, tensors: Mapping[str, Tensor], whe
     """Copy stored weights into a network.
 
     Raises:
-        CheckpointMismatch: names the tensors that are missing, unknown or of another shape.
+        CheckpointMismatch: names the tensors that are missing, unknown or of another shape or type.
     """
     own = network.state_dict()
     wrong = sorted(own.keys() ^ tensors.keys())
-    wrong += [name for name in own if name in tensors and own[name].shape != tensors[name].shape]
+    wrong += [
+        name
+        for name in own
+        if name in tensors and (own[name].shape, own[name].dtype) != (tensors[name].shape, tensors[name].dtype)
+    ]
     if wrong:
         raise CheckpointMismatch(f"{where}: made for another network; differing tensors: {', '.join(wrong)}")
     network.load_state_dict(tensors)
 
 
-def _network_config(section: Mapping[str, Any], where: Path) -> NetworkConfig:
+def _network_config(section: Mapping[str, Any], model: Mapping[str, Tensor], where: Path) -> NetworkConfig:
+    """Return the config of a stored network, no larger than its weights."""
     try:
         cfg = NetworkConfig(**section)
         network_class(cfg.kind)
     except (TypeError, ValueError) as error:
         raise CheckpointMismatch(f"{where}: a network that is not known here ({error})") from None
+    for name, default in asdict(NetworkConfig()).items():
+        value = getattr(cfg, name)
+        if type(value) is not type(default):
+            raise CheckpointMismatch(f"{where}: network.{name} is {value!r}, expected as {default!r}")
+    elements = sum(tensor.numel() for tensor in model.values())
+    sizes = (cfg.blocks, cfg.channels**2, cfg.value_channels, cfg.value_hidden)
+    if cfg.kind == NetworkConfig.kind and max(sizes) > elements:
+        raise CheckpointMismatch(f"{where}: {elements} stored weights, too few for the network that it names")
     return cfg
 
 
-def _render_manifest(digests: Mapping[str, str]) -> bytes:
-    """Return the manifest's only valid text for these digests, its own digest included."""
-    body = {"format": FORMAT, "files": {name: digests[name] for name in FILES}}
-    digest = sha256_hex(json.dumps(body).encode())
-    return json.dumps({**body, "sha256": digest}, indent=1).encode()
+def _contents(tensors: TrainingTensors, state: Mapping[str, Any], attachments: Mapping[str, bytes]) -> dict[str, bytes]:
+    """Return the files of a checkpoint by name."""
+    missing = {GAME, NETWORK} - state.keys()
+    if missing:
+        raise ValueError(f"state lacks {', '.join(sorted(missing))}: add what identity() returns")
+    taken = sorted(attachments.keys() & set(FILES))
+    if taken:
+        raise ValueError(f"attachment {taken[0]!r}: a checkpoint has a file of that name")
+    by_file = dict(zip(TENSOR_FILES, (tensors.model, tensors.learner, tensors.optimizer)))
+    contents = {name: safetensors.torch.save(_storable(by_file[name])) for name in TENSOR_FILES}
+    return {**contents, STATE: json.dumps(state, indent=1, allow_nan=False).encode(), **attachments}
 
 
-def _verified_contents(path: Path) -> dict[str, bytes]:
-    """Read the files of a checkpoint, each of which the manifest must confirm."""
-    raw = read_regular(path / MANIFEST)
-    try:
-        manifest = json.loads(raw)
-        version, digests = int(manifest["format"]), dict(manifest["files"])
-    except (ValueError, KeyError, TypeError) as error:
-        raise CorruptFile(f"{path / MANIFEST}: unreadable ({type(error).__name__})") from None
-    if version > FORMAT:
-        raise CheckpointMismatch(f"{path / MANIFEST}: format {version}, this version reads up to {FORMAT}")
-    if digests.keys() != set(FILES) or raw != _render_manifest(digests):
-        raise CorruptFile(f"{path / MANIFEST}: changed since it was written")
-    contents = {}
-    for name in FILES:
-        contents[name] = read_regular(path / name)
-        if sha256_hex(contents[name]) != digests[name]:
-            raise CorruptFile(f"{path / name}: {len(contents[name])} bytes whose SHA-256 is not the manifest's")
-    return contents
+def _number_of(path: Path) -> int:
+    """Return the number in a checkpoint's name."""
+    if not _NAME.fullmatch(path.name):
+        raise CorruptFile(f"{path}: expected a folder whose name is a number, such as 000123")
+    return int(path.name)
 
 
 def _parse_tensors(path: Path, content: bytes) -> dict[str, Tensor]:
@@ -314,12 +327,16 @@ def _parse_tensors(path: Path, content: bytes) -> dict[str, Tensor]:
 
 
 def _parse_state(path: Path, content: bytes) -> dict[str, Any]:
-    try:
-        state = json.loads(content)
-    except ValueError as error:
-        raise CorruptFile(f"{path}: no JSON ({error})") from None
+    state = parse_json(content, path)
     if not isinstance(state, dict) or {GAME, NETWORK} - state.keys():
         raise CorruptFile(f"{path}: lacks {GAME} or {NETWORK}")
+    game = state[GAME]
+    kinds = {"name": str, "document": dict, "options": dict, **dict.fromkeys(HASHES, str)}
+    if not isinstance(state[NETWORK], dict) or not isinstance(game, dict):
+        raise CorruptFile(f"{path}: {GAME} or {NETWORK} is no mapping")
+    wrong = [key for key, kind in kinds.items() if not isinstance(game.get(key), kind)]
+    if wrong or not all(isinstance(is_on, bool) for is_on in game["options"].values()):
+        raise CorruptFile(f"{path}: {GAME}.{wrong[0] if wrong else 'options'} is missing or of another type")
     return state
 
 
@@ -328,23 +345,14 @@ def _storable(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     return {name: tensor.detach().cpu().clone().contiguous() for name, tensor in tensors.items()}
 
 
-def _remove_unfinished(folder: Path) -> None:
-    """Remove what killed writes left behind."""
-    for path in folder.glob(f"{TEMPORARY_PREFIX}*"):
-        shutil.rmtree(path)
-
-
-def _set_aside_invalid(final: Path) -> None:
-    """Make room for a checkpoint whose earlier copy was refused; a valid one stays."""
+def _make_room(final: Path) -> None:
+    """Set aside a checkpoint that cannot be read; a valid one stays."""
     if not os.path.lexists(final):
         return
     try:
         load_checkpoint(final)
     except CorruptFile:
-        number = 1
-        while os.path.lexists(aside := final.with_name(f"{final.name}.refused-{number}")):
-            number += 1
-        final.rename(aside)
+        set_aside(final)
         return
     raise FileExistsError(f"{final}: a valid checkpoint of that number exists")
 

@@ -88,15 +88,18 @@ class PooledBias(nn.Module):
         nn.init.zeros_(self.linear.bias)
 
     def forward(self, x: Tensor, source: Tensor, mean: Tensor) -> Tensor:
-        """Add to x [N, outputs, H, W] what a source and its mean say.
+        """Add to x [N, outputs, H, W] what a source and its mean say, see `bias`."""
+        return x + self.bias(source, mean)[:, :, None, None]
+
+    def bias(self, source: Tensor, mean: Tensor) -> Tensor:
+        """Return what is added to every square [N, outputs].
 
         Args:
-            x: where to add.
             source: [N, inputs, H, W], at least 0, zero on holes.
             mean: [N, inputs], the source's mean over real squares.
         """
         bias: Tensor = self.linear(torch.cat((mean, source.amax(dim=(2, 3))), dim=1))
-        return x + bias[:, :, None, None]
+        return bias
 
 
 class ResidualBlock(nn.Module):
@@ -120,35 +123,83 @@ class ResidualBlock(nn.Module):
             x: output of the layer before.
             squares: 1 on squares, 0 on holes [N, 1, H, W]; None where the grid has no holes.
         """
-        y = torch.relu(self.first(x))
+        y = torch.relu_(self.first(x))
         if self.pooled_bias is not None:
             y = self.pooled_bias(y, x, x.mean(dim=(2, 3)) / self.squares_share)
         y = self.second(y if squares is None else y * squares)
         if self.excitation is not None:
             seen = y if squares is None else y * squares
             y = self.excitation(y, seen.mean(dim=(2, 3)) / self.squares_share)
-        y = torch.relu(x + y)
+        y = torch.relu_(x + y)
         return y if squares is None else y * squares
 
 
-class PolicyHead(nn.Conv2d):
-    """A 1x1 convolution to action planes and, by choice, a bias from the whole board."""
+class PolicyHead(nn.Module):
+    """Logits of moves: a 1x1 convolution to one plane for each kind of step, read at the from-square, and more.
 
-    def __init__(self, channels: int, planes: int, *, squares_share: float, pooled: bool) -> None:
-        super().__init__(channels, planes, 1)
+    By choice there are a bias from the whole board, and a term of the pair of from- and to-square: a plane must learn
+    for each step apart what is worth taking at its end, a pair learns it once.
+    """
+
+    def __init__(self, channels: int, planes: int, *, squares_share: float, pooled: bool, pairs: int) -> None:
+        super().__init__()
+        self.planes = nn.Conv2d(channels, planes, 1)
         self.squares_share = squares_share
         self.pooled_bias = PooledBias(channels, planes) if pooled else None
-        last_layer(self)
+        self.pair_term = PairTerm(channels, pairs) if pairs else None
+        last_layer(self.planes)
         if self.pooled_bias is not None:
             last_layer(self.pooled_bias.linear)
 
-    def forward(self, x: Tensor) -> Tensor:
-        """Map x [N, F, H, W], zero on holes, to [N, planes, H, W]."""
-        planes = super().forward(x)
-        if self.pooled_bias is None:
-            return planes
-        biased: Tensor = self.pooled_bias(planes, x, x.mean(dim=(2, 3)) / self.squares_share)
-        return biased
+    def forward(self, x: Tensor, index: Tensor, targets: Tensor) -> Tensor:
+        """Return the logits [N, M] of moves.
+
+        Args:
+            x: [N, channels, H, W], zero on holes.
+            index: int64 [N, M], plane * H * W + from-cell.
+            targets: int64 [N, M], to-cell.
+        """
+        # In training, all planes and their gradients would take a tenth of a step's time.
+        logits = self._entries(x, index) if self.training else self.planes(x).flatten(1).gather(1, index)
+        cells = x.shape[2] * x.shape[3]
+        if self.pooled_bias is not None:
+            bias = self.pooled_bias.bias(x, x.mean(dim=(2, 3)) / self.squares_share)
+            logits = logits + bias.gather(1, index // cells)
+        return logits if self.pair_term is None else logits + self.pair_term(x, index % cells, targets)
+
+    def _entries(self, x: Tensor, index: Tensor) -> Tensor:
+        """Return entries [N, M] of the planes without making the others."""
+        cells = x.shape[2] * x.shape[3]
+        plane, cell = index // cells, index % cells + cells * torch.arange(len(x), device=x.device)[:, None]
+        features = x.permute(0, 2, 3, 1).reshape(-1, x.shape[1]).index_select(0, cell.flatten())
+        weights = self.planes.weight.flatten(1).index_select(0, plane.flatten())
+        assert self.planes.bias is not None
+        logits: Tensor = (features * weights).sum(dim=1) + self.planes.bias.index_select(0, plane.flatten())
+        return logits.view(index.shape)
+
+
+class PairTerm(nn.Module):
+    """A number for each pair of squares: the product of their features, and a bias of the second."""
+
+    def __init__(self, channels: int, features: int) -> None:
+        super().__init__()
+        self.source = nn.Conv2d(channels, features, 1)
+        self.target = nn.Conv2d(channels, features + 1, 1)
+        self.scale = features**-0.5
+        last_layer(self.target)
+
+    def forward(self, x: Tensor, sources: Tensor, targets: Tensor) -> Tensor:
+        """Map x [N, channels, H, W] and cells int64 [N, M] to [N, M]."""
+        source, target = _at(self.source(x), sources), _at(self.target(x), targets)
+        logits: Tensor = (source * target[..., :-1]).sum(dim=-1) * self.scale + target[..., -1]
+        return logits
+
+
+def _at(planes: Tensor, cells: Tensor) -> Tensor:
+    """Return what planes [N, F, H, W] hold at cells int64 [N, M]: [N, M, F]."""
+    by_cell = planes.flatten(2).transpose(1, 2)  # (N, H * W, F)
+    found: Tensor = by_cell.gather(1, cells[:, :, None].expand(-1, -1, planes.shape[1]))
+    return found
 
 
 class ValueHead(nn.Module):
@@ -170,7 +221,7 @@ class ValueHead(nn.Module):
 
     def forward(self, x: Tensor, squares: Tensor | None) -> tuple[Tensor, Tensor]:
         """Return WDL logits [N, 3] and plies left [N] of x [N, F, H, W]."""
-        y = torch.relu(self.reduce(x))
+        y = torch.relu_(self.reduce(x))
         y = y if squares is None else y * squares
         pooled = torch.cat((y.mean(dim=(2, 3)) / self.squares_share, y.amax(dim=(2, 3))), dim=1)
         hidden = torch.relu(self.hidden(pooled))

@@ -38,6 +38,7 @@ class NetworkConfig:
         squeeze_excitation: scale and shift the channels of each block by the board's mean activations.
         global_pooling: add the board's mean and maximum to every second block, from the second on, and to the policy
             head.
+        policy_pairs: features of from- and to-square whose product is part of a move's logit; 0 for none.
         value_channels: channels that the value head pools over the board.
         value_hidden: width of the value head's hidden layer.
         soft_policy: train a second policy head on a flattened policy target.
@@ -49,6 +50,7 @@ class NetworkConfig:
     channels: int = 64
     squeeze_excitation: bool = True
     global_pooling: bool = False
+    policy_pairs: int = 16
     value_channels: int = 32
     value_hidden: int = 64
     soft_policy: bool = False
@@ -60,7 +62,7 @@ class NetworkConfig:
         Raises:
             ValueError: a size is below its minimum.
         """
-        minima = {"blocks": 1, "channels": 4, "value_channels": 1, "value_hidden": 1}
+        minima = {"blocks": 1, "channels": 4, "policy_pairs": 0, "value_channels": 1, "value_hidden": 1}
         for name, minimum in minima.items():
             if getattr(self, name) < minimum:
                 raise ValueError(f"network.{name} is {getattr(self, name)}, expected at least {minimum}")
@@ -75,6 +77,7 @@ class GameSpec:
         piece_planes: 2T; the first of the C planes, own pieces by type and then the enemy's.
         action_planes: P.
         gather_index: int32 [A], plane * H * W + from-cell of each action, seen by its mover.
+        target_index: int32 [A], to-cell of each action, likewise.
         num_squares: S; S < H * W means that the grid has holes.
         action_hash: hash of the action encoding.
         rules_hash: hash of the compiled rules and options.
@@ -84,6 +87,7 @@ class GameSpec:
     piece_planes: int
     action_planes: int
     gather_index: NDArray[np.int32]
+    target_index: NDArray[np.int32]
     num_squares: int
     action_hash: str
     rules_hash: str
@@ -106,6 +110,7 @@ class GameSpec:
             piece_planes=2 * len(game.variant.piece_types),
             action_planes=game.encoding.num_planes,
             gather_index=game.encoding.gather_index,
+            target_index=game.encoding.target_index,
             num_squares=game.variant.num_squares,
             action_hash=game.encoding.hash,
             rules_hash=game.variant.rules_hash,
@@ -137,16 +142,18 @@ class PolicyValueNetwork(nn.Module):
         spec: the game it was made for.
         cfg: its kind, size and parts.
         gather_index: int64 [A] buffer; belongs to the game, so it is not part of the state dict.
+        target_index: int64 [A] buffer; likewise.
     """
 
     gather_index: Tensor
+    target_index: Tensor
 
     def __init__(self, spec: GameSpec, cfg: NetworkConfig) -> None:
         """Keep spec and config; weights come from torch's global generator, see `untrained_network`."""
         super().__init__()
         self.spec, self.cfg = spec, cfg
-        index = torch.from_numpy(spec.gather_index.astype(np.int64))
-        self.register_buffer("gather_index", index, persistent=False)
+        for name in ("gather_index", "target_index"):
+            self.register_buffer(name, torch.from_numpy(getattr(spec, name).astype(np.int64)), persistent=False)
 
     def forward(self, observations: Tensor, legal_actions: Tensor) -> NetworkOutput:
         """Evaluate a batch of positions.
@@ -159,8 +166,7 @@ class PolicyValueNetwork(nn.Module):
 
     def gather_policy(self, planes: Tensor, legal_actions: Tensor) -> Tensor:
         """Return the logits [N, M] of listed actions out of planes [N, P, H, W]; padding gets action 0's."""
-        index = self.gather_index[legal_actions.clamp(min=0)]
-        return planes.flatten(1).gather(1, index)
+        return planes.flatten(1).gather(1, self.gather_index[legal_actions.clamp(min=0)])
 
     def fold(self) -> None:
         """Keep what inference needs, in place: merges normalisation into convolutions, drops training-only heads.
@@ -220,14 +226,14 @@ class ResidualNetwork(PolicyValueNetwork):
     def forward(self, observations: Tensor, legal_actions: Tensor) -> NetworkOutput:
         """Evaluate a batch of positions, see `PolicyValueNetwork`."""
         squares = observations[:, -1:] if self.spec.squares_share < 1 else None
-        x = torch.relu(self.stem(observations))
+        x = torch.relu_(self.stem(observations))
         x = x if squares is None else x * squares
         for block in self.blocks:
             x = block(x, squares)
         wdl_logits, moves_left = self.value(x, squares)
-        soft = None if self.soft_policy is None else self.gather_policy(self.soft_policy(x), legal_actions)
+        soft = None if self.soft_policy is None else self._policy_logits(self.soft_policy, x, legal_actions)
         return NetworkOutput(
-            policy_logits=self.gather_policy(self.policy(x), legal_actions),
+            policy_logits=self._policy_logits(self.policy, x, legal_actions),
             wdl_logits=wdl_logits,
             moves_left=moves_left,
             soft_policy_logits=soft,
@@ -239,12 +245,18 @@ class ResidualNetwork(PolicyValueNetwork):
         super().fold()
         self.soft_policy = self.future = None
 
+    def _policy_logits(self, head: PolicyHead, x: Tensor, legal_actions: Tensor) -> Tensor:
+        actions = legal_actions.clamp(min=0)
+        logits: Tensor = head(x, self.gather_index[actions], self.target_index[actions])
+        return logits
+
     def _policy_head(self) -> PolicyHead:
         return PolicyHead(
             self.cfg.channels,
             self.spec.action_planes,
             squares_share=self.spec.squares_share,
             pooled=self.cfg.global_pooling,
+            pairs=self.cfg.policy_pairs,
         )
 
 

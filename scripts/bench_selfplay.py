@@ -12,7 +12,7 @@ from models.network import NetworkConfig
 from scripts.bench_network import default_evaluator
 from scripts.bench_rounds import Contestant, Finding, Plan, Settings, timed
 from train.config import RunConfig, load_config
-from train.selfplay import SelfPlay
+from train.selfplay import Assignment, SelfPlay
 
 CONFIG = Path(__file__).resolve().parents[1] / "configs" / "quick.yaml"
 WARM_UP_MOVES = 20
@@ -48,7 +48,7 @@ def _worker(cfg: RunConfig, num_games: int) -> Callable[[], int]:
     worker = SelfPlay(engine_for(load_variant(cfg.variant)), cfg.search, selfplay, seed=(cfg.seed, 0))
 
     def play(num_positions: int) -> int:
-        return worker.play(evaluator, num_positions, model_version=0)[1].positions
+        return worker.play(evaluator, Assignment(num_positions, model_version=0, iteration=1))[1].positions
 
     play(WARM_UP_MOVES * num_games)
     return partial(play, num_games)

@@ -32,7 +32,7 @@ app = new_app()
 @with_exit_codes
 def main(
     player: Annotated[
-        str, typer.Argument(help="random or another baseline, a run, a checkpoint, untrained:RUN or int8:RUN")
+        str, typer.Argument(help="random, greedy or another baseline, a run, a checkpoint, untrained:RUN or int8:RUN")
     ],
     against: Annotated[str, typer.Option(help="Opponents, separated by commas.")] = "random",
     games: Annotated[int, typer.Option(help="Games of each match, an even number.")] = 100,

@@ -16,9 +16,11 @@ from pydantic import Field, ValidationError, model_validator
 from envs.strict_yaml import InvalidYaml, Lines, describe_type, parse_value, read_yaml
 from train.config_errors import ConfigError, explain
 from train.config_sections import (
+    CheckpointsConfig,
     EvaluationConfig,
     InferenceConfig,
     LearnerConfig,
+    MetricsConfig,
     NetworkSection,
     PieceValuesConfig,
     RayConfig,
@@ -26,6 +28,7 @@ from train.config_sections import (
     SearchConfig,
     Section,
     SelfplayConfig,
+    WarmStartConfig,
 )
 
 __all__ = ["ConfigError", "RunConfig", "config_table", "from_document", "load_config"]
@@ -69,20 +72,29 @@ class RunConfig(Section):
     """Self-play processes; 0 plays in this process."""
     plugins: list[str] = Field(default_factory=list)
     """Paths of Python files of your own code (networks, search policies, baselines), which run with your rights."""
+    initial_weights: str | None = Field(default=None, min_length=1)
+    """A run or checkpoint of the same game and network whose weights a new run begins with; null: random ones."""
     ray: RayConfig = RayConfig()
     search: SearchConfig = SearchConfig()
     selfplay: SelfplayConfig = SelfplayConfig()
     network: NetworkSection = NetworkSection()
     learner: LearnerConfig = LearnerConfig()
     replay: ReplayConfig = ReplayConfig()
+    warm_start: WarmStartConfig = WarmStartConfig()
     inference: InferenceConfig = InferenceConfig()
+    checkpoints: CheckpointsConfig = CheckpointsConfig()
     evaluation: EvaluationConfig = EvaluationConfig()
     piece_values: PieceValuesConfig = PieceValuesConfig()
+    metrics: MetricsConfig = MetricsConfig()
 
     @model_validator(mode="after")
     def _cluster_needs_workers(self) -> Self:
         if self.ray.address is not None and self.workers == 0:
             raise ValueError("ray.address is set, but workers is 0: one process needs no cluster")
+        if self.ray.inference_actors and self.workers == 0:
+            raise ValueError("ray.inference_actors is set, but workers is 0: one process evaluates for itself")
+        if self.ray.inference_actors and self.inference.precision == "int8":
+            raise ValueError("ray.inference_actors is set and inference.precision int8, expected float32: workers only")
         return self
 
     @model_validator(mode="after")

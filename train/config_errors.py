@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from difflib import get_close_matches
-from typing import Any
+from typing import Any, get_args
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
@@ -82,7 +82,7 @@ def _show(value: Any) -> str:
 
 def _suggestion(path: KeyPath, model: type[BaseModel]) -> str:
     """Name the nearest known key: first in the same section, then anywhere."""
-    *parents, name = map(str, path)
+    *parents, name = (part for part in path if isinstance(part, str))  # numbers count the items of lists
     known = list(_known_paths(model, ()))
     siblings = [known_path[-1] for known_path in known if known_path[:-1] == tuple(parents)]
     if near := get_close_matches(name, siblings, n=1):
@@ -99,5 +99,6 @@ def _suggestion(path: KeyPath, model: type[BaseModel]) -> str:
 def _known_paths(model: type[BaseModel], path: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
     for name, field in model.model_fields.items():
         yield (*path, name)
-        if isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel):
-            yield from _known_paths(field.annotation, (*path, name))
+        for kind in (field.annotation, *get_args(field.annotation)):
+            if isinstance(kind, type) and issubclass(kind, BaseModel):
+                yield from _known_paths(kind, (*path, name))

@@ -3,6 +3,7 @@
 The field descriptions are the reference; `train.config.config_table` prints them.
 """
 
+import re
 from typing import Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
@@ -17,10 +18,54 @@ class Section(BaseModel):
 
 
 class RayConfig(Section):
-    """Where the workers run."""
+    """Where the workers run, and what is done when one fails (docs/cluster.md)."""
 
     address: str | None = None
-    """Address of a Ray cluster to join; null starts a local one."""
+    """HOST:PORT of a Ray cluster to join, of which this machine is a node; null starts a local one."""
+    allow_unauthenticated: bool = False
+    """Join a cluster even if it asks nobody for a token; then whoever reaches its ports can run code on it."""
+    heartbeat_timeout_s: float = Field(default=60.0, gt=0)
+    """A worker that is silent for so long is hung: it is killed and replaced."""
+    start_timeout_s: float = Field(default=300.0, gt=0)
+    """The same for one that is starting, or waits for a free CPU."""
+    max_restarts: int = Field(default=10, ge=0)
+    """Restarts of one worker in a row, without an answer between them, before the run stops."""
+    inference_actors: int = Field(default=0, ge=0, le=1000)
+    """Processes that evaluate for all workers, in batches; 0: each worker evaluates for itself."""
+    inference_device: Literal["auto", "cpu", "cuda"] = "auto"
+    """Where they do; `auto`: on GPUs if Ray has one for each, else on CPUs."""
+    inference_batch: int = Field(default=2048, ge=1)
+    """Rows of a batch at most."""
+    inference_wait_ms: float = Field(default=2.0, ge=0, le=1000)
+    """How long the first request of a batch waits for others."""
+
+    @model_validator(mode="after")
+    def _address_is_one(self) -> Self:
+        if self.address is not None and not re.fullmatch(r"[^\s/:]+:\d{1,5}", self.address):
+            raise ValueError(f"address is '{self.address}', expected HOST:PORT, such as 10.0.0.1:6379")
+        return self
+
+
+class StageConfig(Section):
+    """Budgets of self-play's searches from an iteration on."""
+
+    iteration: int = Field(ge=2)
+    """First iteration of the stage, counted from 1."""
+    num_simulations: int = Field(ge=1, le=100_000)
+    """Simulations of a full search."""
+    fast_simulations: int = Field(ge=1, le=100_000)
+    """Simulations of a fast search."""
+
+    @model_validator(mode="after")
+    def _fast_is_not_slower(self) -> Self:
+        _check_budgets(self.num_simulations, self.fast_simulations)
+        return self
+
+
+def _check_budgets(num_simulations: int, fast_simulations: int) -> None:
+    if fast_simulations > num_simulations:
+        limit = f"num_simulations = {num_simulations}"
+        raise ValueError(f"fast_simulations is {fast_simulations}, expected at most {limit}")
 
 
 class SearchConfig(Section):
@@ -34,6 +79,8 @@ class SearchConfig(Section):
     """Simulations of a fast search; it trains the value."""
     full_search_share: float = Field(default=0.25, gt=0, le=1)
     """Share of moves that get a full search."""
+    stages: list[StageConfig] = Field(default_factory=list)
+    """Budgets that grow with the run: `[{iteration: 50, num_simulations: 32, fast_simulations: 12}, ...]`."""
     max_considered_actions: int = Field(default=16, ge=1)
     """Gumbel: root actions that sequential halving starts from (m)."""
     c_visit: float = Field(default=50.0, ge=0)
@@ -54,11 +101,25 @@ class SearchConfig(Section):
     """Evaluations that a worker remembers at most; games are the same without."""
 
     @model_validator(mode="after")
-    def _fast_is_not_slower(self) -> Self:
-        if self.fast_simulations > self.num_simulations:
-            limit = f"num_simulations = {self.num_simulations}"
-            raise ValueError(f"fast_simulations is {self.fast_simulations}, expected at most {limit}")
+    def _budgets_fit(self) -> Self:
+        _check_budgets(self.num_simulations, self.fast_simulations)
+        starts = [stage.iteration for stage in self.stages]
+        if starts != sorted(set(starts)):
+            raise ValueError(f"stages begin at iterations {starts}, expected each one later than the one before")
         return self
+
+    def budgets(self, iteration: int) -> tuple[int, int]:
+        """Return the simulations of a full and of a fast search in an iteration, counted from 1."""
+        budgets = self.num_simulations, self.fast_simulations
+        for stage in self.stages:
+            if iteration >= stage.iteration:
+                budgets = stage.num_simulations, stage.fast_simulations
+        return budgets
+
+    @property
+    def most_simulations(self) -> int:
+        """The largest budget of the whole run."""
+        return max(self.num_simulations, *(stage.num_simulations for stage in self.stages), 0)
 
 
 class SelfplayConfig(Section):
@@ -71,15 +132,25 @@ class SelfplayConfig(Section):
     max_plies: int = Field(default=300, ge=2, le=100_000)
     """Ply cap; a game that reaches it is cut, not drawn."""
     sampled_plies: int = Field(default=30, ge=0)
-    """Plies from the start whose move is drawn from root visits."""
+    """Plies from the start whose move is drawn."""
+    sampled_from: Literal["visits", "policy"] = "visits"
+    """What they are drawn from: root visits, or the policy target, which few simulations leave sharper."""
     temperature: float = Field(default=1.0, gt=0)
-    """Root visits to the power of 1 / this are the odds of that draw."""
+    """Those to the power of 1 / this are the odds of that draw."""
     odds_share: float = Field(default=0.2, ge=0, le=1)
     """Share of games that start from random material odds."""
+    random_share: float = Field(default=1.0, ge=0, le=1)
+    """Share of games that open with random plies."""
     random_plies: int = Field(default=4, ge=0)
-    """At most so many random plies open a game; they train nothing. With `stagger_plies`: below `max_plies`."""
+    """At most so many random plies open such a game; they train nothing. With `stagger_plies`: below `max_plies`."""
     stagger_plies: int = Field(default=0, ge=0)
     """At most so many random plies more in a lane's first game, so that lanes end apart; bounded as `random_plies`."""
+    resign_value: float | None = Field(default=None, gt=0, lt=1)
+    """A player resigns whose root value is below minus this on `resign_moves` moves in a row; null: nobody resigns."""
+    resign_moves: int = Field(default=3, ge=1)
+    """So many own moves in a row."""
+    resign_playthrough: float = Field(default=0.1, gt=0, le=1)
+    """Share of games that ignore resignation; they measure how often it would have been wrong."""
 
     @model_validator(mode="after")
     def _openings_leave_a_game(self) -> Self:
@@ -104,6 +175,8 @@ class NetworkSection(Section):
     """Scale and shift channels by the board's mean activations."""
     global_pooling: bool = False
     """Add board-wide means and maxima to every second block, from the second on, and to the policy head."""
+    policy_pairs: int = Field(default=16, ge=0)
+    """Features of from- and to-square whose product is part of a move's logit; 0 for none."""
     value_channels: int = Field(default=32, ge=1)
     """Channels that the value head pools over the board."""
     value_hidden: int = Field(default=64, ge=1)
@@ -127,12 +200,18 @@ class LearnerConfig(Section):
     """Gradients are scaled down to this norm."""
     warmup_steps: int = Field(default=100, ge=0)
     """Steps over which the step size grows from 0."""
+    decay: Literal["none", "linear", "cosine"] = "none"
+    """How the step size falls over the run."""
+    final_rate_share: float = Field(default=0.1, gt=0, le=1)
+    """What it falls to by the last iteration, as a share of `learning_rate`."""
     passes: float = Field(default=4.0, gt=0, le=1000)
     """Times that each new full-search row is trained on."""
     ema_snapshots: int = Field(default=8, ge=1)
     """Snapshots that the playing weights average over."""
     outcome_weight: float = Field(default=0.5, ge=0, le=1)
     """Value target: share of the result, rest root value."""
+    value_weight: float = Field(default=1.0, ge=0)
+    """Weight of the win-draw-loss loss; the policy's is 1."""
     moves_left_weight: float = Field(default=0.02, ge=0)
     """Weight of the moves-left loss."""
     soft_policy_weight: float = Field(default=8.0, ge=0)
@@ -141,6 +220,35 @@ class LearnerConfig(Section):
     """Weight of the future board's loss, a mean over squares."""
     future_plies: int = Field(default=8, ge=1)
     """How many plies ahead that board is; near the end, the last board, or none if the ply cap cut the game."""
+    device: Literal["auto", "cpu", "cuda"] = "auto"
+    """Where the network learns; `auto`: on a GPU if there is one."""
+    mixed_precision: bool = True
+    """On a GPU: run the network in bfloat16 (or float16, with scaled losses) where that is safe."""
+
+
+class WarmStartConfig(Section):
+    """An optional supervised start: games that a new run learns from before its first iteration."""
+
+    player: str | None = Field(default=None, min_length=1)
+    """Baseline that plays both sides of these games, such as `greedy` or one that a plugin registers; null: none."""
+    shards: str | None = Field(default=None, min_length=1)
+    """Folder of stored games of the same rules (`replay/` of another run) to learn from instead; null: none."""
+    games: int = Field(default=512, ge=1, le=100_000)
+    """Games that the player plays."""
+    max_plies: int = Field(default=200, ge=2, le=100_000)
+    """Their ply cap; a game that reaches it counts as even."""
+    random_plies: int = Field(default=8, ge=0)
+    """At most so many random plies open each of them; they train nothing."""
+    passes: float = Field(default=2.0, gt=0, le=1000)
+    """Times that each position with a policy is trained on."""
+
+    @model_validator(mode="after")
+    def _games_come_from_one_source(self) -> Self:
+        if self.player is not None and self.shards is not None:
+            raise ValueError("player and shards are both set, expected one of them")
+        if self.random_plies >= self.max_plies:
+            raise ValueError(f"random_plies is {self.random_plies}, expected fewer than max_plies = {self.max_plies}")
+        return self
 
 
 class ReplayConfig(Section):
@@ -152,13 +260,36 @@ class ReplayConfig(Section):
     """a: exponent of the growth."""
     beta: float = Field(default=0.4, ge=0, le=1)
     """b: growth of the window per row at c."""
+    max_memory_mb: int = Field(default=4096, ge=1)
+    """Memory of the window; it holds fewer rows where they would not fit."""
+    policy_share: float = Field(default=0.75, gt=0, le=1)
+    """Share of a batch that is drawn from rows with a policy; the rest trains the value alone."""
+    mirror: bool = True
+    """Reflect every other row drawn from left to right, where the rules and its castling rights allow it."""
+    held_out_share: float = Field(default=0.05, ge=0, le=0.5)
+    """Share of games that never train; the loss on them shows what was learnt."""
+    held_out_rows: int = Field(default=2048, ge=1)
+    """Rows of held-out games that this loss is taken over at most, the newest."""
+    pgn_every: int = Field(default=10, ge=0)
+    """Iterations between files of games in `games/`; 0 writes none."""
+    pgn_games: int = Field(default=10, ge=1)
+    """Games of such a file, the last of its iteration."""
+
+
+class CheckpointsConfig(Section):
+    """Which checkpoints stay; the first one and the newest valid one always do."""
+
+    keep_last: int = Field(default=5, ge=1)
+    """How many of the newest checkpoints stay."""
+    keep_every: int = Field(default=10, ge=0)
+    """Checkpoints whose number this divides stay too, to play against or go back to; 0 keeps none of these."""
 
 
 class EvaluationConfig(Section):
     """Matches during and after training."""
 
     opponent: str = "random"
-    """Baseline to play against: `random`, or one that a plugin registers."""
+    """Baseline to play against: `random`, `greedy`, or one that a plugin registers."""
     games: int = Field(default=100, ge=4, multiple_of=2)
     """Games of a match: pairs of one opening, colours swapped."""
     simulations: int = Field(default=32, ge=1, le=100_000)
@@ -201,3 +332,12 @@ class PieceValuesConfig(Section):
     """Use positions with no capture or promotion just before or after."""
     weighting: Literal["game", "position"] = "game"
     """What counts once: each game or each position."""
+
+
+class MetricsConfig(Section):
+    """What TensorBoard shows beside numbers, which every iteration writes."""
+
+    histograms_every: int = Field(default=10, ge=0)
+    """Iterations between histograms, after the first ones; 0 shows none."""
+    pictures_every: int = Field(default=10, ge=0)
+    """Iterations between pictures of boards, after the first ones; 0 shows none."""

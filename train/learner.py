@@ -1,157 +1,89 @@
-"""The learner: AdamW on a masked policy loss, a win-draw-loss loss, a small moves-left loss and auxiliary losses.
+"""The learner: AdamW with warm-up, decay and clipping, averaged weights that play, and a guard against broken numbers.
 
-Dims: N rows of a batch, M legal actions of a row, T piece types, H x W the grid.
-
-What plays are averaged weights: a running mean of snapshots of the learning weights, one per training phase
-(as in KataGo; Izmailov et al. 2018). A step whose loss or gradient is not finite changes nothing; several
-in a row stop the run with their cause.
+What plays is a running mean of snapshots of the learning weights, one per training phase (as in KataGo; Izmailov et
+al. 2018). A step whose loss or gradient is not finite changes nothing. Several in a row take learning back to where
+its phase began; if that was so in the phase before, or happens again, the run stops with the cause.
 """
 
 from __future__ import annotations
 
 import copy
+import ctypes
+import math
+import sys
 from collections import deque
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import torch
 from torch import Tensor
-from torch.nn.functional import cross_entropy, log_softmax, smooth_l1_loss
 from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.utils import clip_grads_with_norm_, get_total_norm
 
 from models.checkpoint import TrainingTensors
-from models.layers import MOVES_LEFT_SCALE
-from models.network import NetworkOutput, PolicyValueNetwork
-from train.replay import HOLE
+from models.network import PolicyValueNetwork
+from train.losses import AUXILIARY_HEADS, compute_losses, mean_losses, on_device
 
 if TYPE_CHECKING:
     from train.config_sections import LearnerConfig
     from train.replay import Batch
 
 MAX_SKIPPED_IN_A_ROW = 5
-"""So many steps in a row that are not finite stop the run."""
-STATISTICS_BATCHES = 4
+"""So many steps in a row that are not finite take learning back to the start of its phase."""
+STATISTICS_BATCHES = 2
 """So many batches re-estimate the normalisation statistics of averaged weights."""
-MASKED_LOGIT = -1e9
-"""Stands for minus infinity without making 0 * inf; its exponential is exactly 0."""
-AUXILIARY_HEADS = ("soft_policy", "future_pieces")
-"""Fields of `NetworkConfig` that ask for a head which only trains."""
-SOFT_POLICY_POWER = 0.25
-"""The soft policy is the policy target to this power, as in KataGo (KataGoMethods.md, T = 4)."""
+M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3
+"""Numbers of glibc's `mallopt` (malloc.h)."""
+LARGEST_KEPT_BLOCK = 2**25
+"""Bytes; the most that every version of glibc allows."""
 
 
 class NonFiniteLossError(FloatingPointError):
-    """Training broke down: several steps in a row had a loss or gradient that is not finite."""
+    """Training broke down: losses or gradients are not finite, and going back to the phase's start did not help."""
 
 
-@dataclass(frozen=True)
-class Losses:
-    """Losses of a batch, scalar tensors.
-
-    Attributes:
-        policy: cross-entropy over legal actions, mean over rows with a policy (0 if there is none).
-        policy_entropy: entropy of the policy targets, the least that `policy` can be.
-        value: cross-entropy over win, draw and loss, mean over rows.
-        moves_left: smooth L1 in units of 100 plies, mean over rows whose end is known (0 if there is none).
-        soft_policy: as `policy`, for the soft policy; None without that head.
-        future_pieces: cross-entropy over what stands on a square, mean over all squares with a target (0 if there is
-            none); None without that head.
-    """
-
-    policy: Tensor
-    policy_entropy: Tensor
-    value: Tensor
-    moves_left: Tensor
-    soft_policy: Tensor | None = None
-    future_pieces: Tensor | None = None
-
-    def total(self, cfg: LearnerConfig) -> Tensor:
-        """Return the weighted sum that training lowers; what has no weight is left out, whatever it is."""
-        loss = self.policy + self.value
-        for weight, part in (
-            (cfg.moves_left_weight, self.moves_left),
-            (cfg.soft_policy_weight, self.soft_policy),
-            (cfg.future_pieces_weight, self.future_pieces),
-        ):
-            if part is not None and weight > 0:
-                loss = loss + weight * part
-        return loss
-
-    def named(self) -> dict[str, Tensor]:
-        """Return what is reported of the losses that there are."""
-        named = {
-            "policy_loss": self.policy,
-            "policy_kl": self.policy - self.policy_entropy,
-            "value_loss": self.value,
-            "moves_left_loss": self.moves_left,
-            "soft_policy_loss": self.soft_policy,
-            "future_pieces_loss": self.future_pieces,
-        }
-        return {name: value for name, value in named.items() if value is not None}
-
-
-def soften(policy_target: Tensor) -> Tensor:
-    """Return policy targets [N, M] to the power `SOFT_POLICY_POWER`, each row summing to 1 again, or all zero."""
-    softer = policy_target**SOFT_POLICY_POWER
-    return softer / softer.sum(dim=1, keepdim=True).clamp(min=torch.finfo(softer.dtype).tiny)
-
-
-def compute_losses(network: PolicyValueNetwork, batch: Batch) -> Losses:
-    """Run a network on a batch; padded entries, illegal actions and holes of the board get no gradient.
+def learning_rate(cfg: LearnerConfig, steps: int, share_of_run: float) -> float:
+    """Return AdamW's step size: warm-up by steps times decay by the share of the run that is done.
 
     Args:
-        network: in the mode it is in.
-        batch: moved to the network's device.
+        cfg: peak, warm-up and decay.
+        steps: steps taken before this one.
+        share_of_run: in [0, 1].
+    """
+    warmth = min(1.0, (steps + 1) / max(1, cfg.warmup_steps))
+    gone = {"none": 0.0, "linear": share_of_run, "cosine": (1 - math.cos(math.pi * share_of_run)) / 2}[cfg.decay]
+    return cfg.learning_rate * warmth * (1 - gone * (1 - cfg.final_rate_share))
+
+
+def pick_device(name: str) -> str:
+    """Return the torch device that `learner.device` means here.
 
     Raises:
-        ValueError: the network's config asks for an auxiliary head that the network or the batch does not serve.
+        ValueError: a GPU is asked for and PyTorch finds none.
     """
-    device = network.gather_index.device
-    legal = torch.from_numpy(batch.legal_actions).to(device)
-    target = torch.from_numpy(batch.policy_target).to(device)
-    has_policy = torch.from_numpy(batch.has_policy).to(device)
-    wdl_target = torch.from_numpy(batch.wdl_target).to(device)
-    plies = torch.from_numpy(batch.moves_left).to(device)
-    output: NetworkOutput = network(torch.from_numpy(batch.observations).to(device), legal)
-    policy_rows = has_policy.sum().clamp(min=1)
-    known = torch.isfinite(plies)
-    left, known_left = output.moves_left / MOVES_LEFT_SCALE, torch.nan_to_num(plies) / MOVES_LEFT_SCALE
-    error = smooth_l1_loss(left, known_left, reduction="none")
-
-    def policy_loss(logits: Tensor, target: Tensor) -> Tensor:
-        log_policy = log_softmax(logits.masked_fill(legal < 0, MASKED_LOGIT), dim=1)
-        return -((target * log_policy).sum(dim=1) * has_policy).sum() / policy_rows
-
-    soft = _head(network, "soft_policy", output.soft_policy_logits)
-    return Losses(
-        policy=policy_loss(output.policy_logits, target),
-        policy_entropy=-(torch.xlogy(target, target).sum(dim=1) * has_policy).sum() / policy_rows,
-        value=-(wdl_target * log_softmax(output.wdl_logits, dim=1)).sum(dim=1).mean(),
-        moves_left=(error * known).sum() / known.sum().clamp(min=1),
-        soft_policy=None if soft is None else policy_loss(soft, soften(target)),
-        future_pieces=_future_loss(_head(network, "future_pieces", output.future_logits), batch),
-    )
+    if name == "cuda" and not torch.cuda.is_available():
+        raise ValueError("learner.device is cuda, but PyTorch finds no GPU: expected one, or cpu or auto")
+    return name if name != "auto" else "cuda" if torch.cuda.is_available() else "cpu"
 
 
-def _head(network: PolicyValueNetwork, name: str, logits: Tensor | None) -> Tensor | None:
-    """Return an auxiliary head's logits where the config asks for them, else None."""
-    if not getattr(network.cfg, name):
+def reduced_precision(cfg: LearnerConfig, device: str) -> torch.dtype | None:
+    """Return the type in which a network trains where that is safe; None is float32 throughout."""
+    if not cfg.mixed_precision or not device.startswith("cuda"):
         return None
-    if logits is None:
-        raise ValueError(f"network.{name} is set, but networks of the kind '{network.cfg.kind}' have no such head")
-    return logits
+    return torch.bfloat16 if torch.cuda.is_bf16_supported(including_emulation=False) else torch.float16
 
 
-def _future_loss(logits: Tensor | None, batch: Batch) -> Tensor | None:
-    """Return the loss of piece maps [N, 2T + 1, H, W], None without them."""
-    if logits is None:
-        return None
-    if batch.future_pieces is None:
-        raise ValueError("network.future_pieces is set, but the batch holds no future boards")
-    target = torch.from_numpy(batch.future_pieces).to(logits.device)
-    return cross_entropy(logits, target, ignore_index=HOLE, reduction="sum") / (target != HOLE).sum().clamp(min=1)
+def keep_freed_memory() -> None:
+    """Have the C library keep the memory of freed tensors for the next step.
+
+    glibc gives large blocks back to the system, and fetching them anew, page by page, took a sixth of a step's time.
+    """
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None) if sys.platform == "linux" else None
+    if mallopt is not None:  # other C libraries have other rules
+        mallopt(M_MMAP_THRESHOLD, LARGEST_KEPT_BLOCK)
+        mallopt(M_TRIM_THRESHOLD, 2**31 - 1)
 
 
 def estimate_statistics(network: PolicyValueNetwork, batches: Iterable[Batch]) -> None:
@@ -165,7 +97,7 @@ def estimate_statistics(network: PolicyValueNetwork, batches: Iterable[Batch]) -
     device = network.gather_index.device
     with torch.no_grad():
         for batch in batches:
-            network(*(torch.from_numpy(part).to(device) for part in (batch.observations, batch.legal_actions)))
+            network(on_device(batch.observations, device), on_device(batch.legal_actions, device))
     network.eval()
     for norm, momentum in zip(norms, momenta):
         norm.momentum = momentum
@@ -180,33 +112,49 @@ class Learner:
         steps: training steps taken, skipped ones not counted.
         snapshots: snapshots averaged so far.
         skipped_steps: steps that were not finite.
+        rollbacks: times that learning went back to the start of its phase.
     """
 
-    def __init__(self, network: PolicyValueNetwork, cfg: LearnerConfig, *, device: str = "cpu") -> None:
+    def __init__(self, network: PolicyValueNetwork, cfg: LearnerConfig, *, device: str | None = None) -> None:
         """Take over a network.
 
         Args:
             network: moved to the device and changed from now on.
             cfg: how to learn.
-            device: a torch device.
+            device: a torch device; None takes that of the config.
+
+        Raises:
+            ValueError: see `pick_device`.
         """
+        keep_freed_memory()
+        device = pick_device(cfg.device) if device is None else device
         self.network = network.to(device)
         self.network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         self.playing_network = copy.deepcopy(self.network).eval().requires_grad_(False)
-        self.steps = self.snapshots = self.skipped_steps = 0
+        self.steps = self.snapshots = self.skipped_steps = self.rollbacks = 0
         self._skipped_in_a_row = 0
+        self._phases_since_rollback = 2
+        self._progress = 0.0
         self._recent: deque[Batch] = deque(maxlen=STATISTICS_BATCHES)
+        self._phase_start: tuple[TrainingTensors, int] | None = None
         self._cfg = cfg
         decayed = [parameter for parameter in self.network.parameters() if parameter.ndim > 1]
         others = [parameter for parameter in self.network.parameters() if parameter.ndim <= 1]
         groups: list[dict[str, Any]] = [{"params": decayed}, {"params": others, "weight_decay": 0.0}]
         self._optimizer = torch.optim.AdamW(groups, lr=cfg.learning_rate, weight_decay=cfg.weight_decay, fused=True)
+        self._precision = reduced_precision(cfg, device)
+        # Only float16 needs its losses scaled up so that small gradients do not vanish.
+        self._scaler = torch.amp.GradScaler(torch.device(device).type, enabled=self._precision == torch.float16)
 
     @property
     def metric_names(self) -> tuple[str, ...]:
         """The names of the losses and the norm that `step` returns."""
         heads = [f"{name}_loss" for name in AUXILIARY_HEADS if getattr(self.network.cfg, name)]
         return ("loss", "policy_loss", "policy_kl", "value_loss", "moves_left_loss", *heads, "gradient_norm")
+
+    def set_progress(self, share_of_run: float) -> None:
+        """Say how much of the run is done, in [0, 1]; the step size decays by it. Call before each training phase."""
+        self._progress = min(max(share_of_run, 0.0), 1.0)
 
     def step(self, batch: Batch) -> dict[str, float]:
         """Take one training step.
@@ -221,28 +169,26 @@ class Learner:
 
         Raises:
             ValueError: see `compute_losses`.
-            NonFiniteLossError: several steps in a row were not finite; the message names the cause.
+            NonFiniteLossError: steps are not finite although learning went back; the message names the cause.
         """
-        rate = self._cfg.learning_rate * min(1.0, (self.steps + 1) / max(1, self._cfg.warmup_steps))
+        if self._phase_start is None:
+            self._phase_start = _copied(self.tensors()), self.steps
+        rate = learning_rate(self._cfg, self.steps, self._progress)
         for group in self._optimizer.param_groups:
             group["lr"] = rate
         statistics = {name: buffer.clone() for name, buffer in self.network.named_buffers()}
-        self.network.train()
-        self._optimizer.zero_grad(set_to_none=True)
-        losses = compute_losses(self.network, batch)
-        loss = losses.total(self._cfg)
-        loss.backward()  # type: ignore[no-untyped-call]
-        norm = get_total_norm([part.grad for part in self.network.parameters() if part.grad is not None])
-        metrics = _as_floats({"loss": loss, **losses.named(), "gradient_norm": norm})
-        is_finite = bool(torch.isfinite(loss) and torch.isfinite(norm))
+        metrics = self._backward(batch)
+        is_finite = math.isfinite(metrics["loss"]) and math.isfinite(metrics["gradient_norm"])
         if is_finite:
+            norm = torch.tensor(metrics["gradient_norm"], device=self.network.gather_index.device)
             clip_grads_with_norm_(self.network.parameters(), self._cfg.clip_norm, norm)
-            self._optimizer.step()
+            self._scaler.step(self._optimizer)
             self._recent.append(batch)
             self.steps += 1
             self._skipped_in_a_row = 0
         else:
-            self._skip(statistics, metrics)
+            self._skip(batch, statistics, metrics)
+        self._scaler.update()
         return {**metrics, "learning_rate": rate, "skipped": float(not is_finite)}
 
     def snapshot(self) -> None:
@@ -253,6 +199,8 @@ class Learner:
         see other activations.
         """
         self.snapshots += 1
+        self._phases_since_rollback += 1
+        self._phase_start = None
         share = 1 / min((self.snapshots + 1) // 2, self._cfg.ema_snapshots)
         learning = self.network.state_dict()
         with torch.no_grad():
@@ -265,6 +213,19 @@ class Learner:
             estimate_statistics(self.playing_network, self._recent)
             self._recent.clear()
 
+    def held_out_losses(self, batches: Sequence[Batch]) -> dict[str, float]:
+        """Return the losses of the weights that play on games that they were not trained on.
+
+        Args:
+            batches: rows of held-out games.
+
+        Returns:
+            `held_out_policy_loss`, `held_out_policy_kl` (less the entropy of its targets) and `held_out_value_loss`,
+            means over rows; those without a row to take them over are missing.
+        """
+        losses = mean_losses(self.playing_network, batches)
+        return {f"held_out_{name}": value for name, value in losses.items()}
+
     def tensors(self) -> TrainingTensors:
         """Return what a checkpoint keeps; aliases the live tensors."""
         moments = {
@@ -274,12 +235,22 @@ class Learner:
         }
         return TrainingTensors(self.playing_network.state_dict(), self.network.state_dict(), moments)
 
-    def counters(self) -> dict[str, int]:
-        """Return what a checkpoint's state keeps beside the tensors."""
-        return {"steps": self.steps, "snapshots": self.snapshots, "skipped_steps": self.skipped_steps}
+    def counters(self) -> dict[str, int | float]:
+        """Return what a checkpoint's state keeps beside the tensors, JSON-able."""
+        scale = self._scaler.state_dict()
+        return {
+            "steps": self.steps,
+            "snapshots": self.snapshots,
+            "skipped_steps": self.skipped_steps,
+            "skipped_in_a_row": self._skipped_in_a_row,
+            "rollbacks": self.rollbacks,
+            "phases_since_rollback": self._phases_since_rollback,
+            "loss_scale": scale.get("scale", 1.0),
+            "loss_scale_age": scale.get("_growth_tracker", 0),
+        }
 
-    def restore(self, tensors: TrainingTensors, counters: Mapping[str, int]) -> None:
-        """Go on from a checkpoint of the same network.
+    def restore(self, tensors: TrainingTensors, counters: Mapping[str, int | float]) -> None:
+        """Go on from the end of a training phase of the same network.
 
         Args:
             tensors: what `tensors` returned; copied.
@@ -288,39 +259,91 @@ class Learner:
         Raises:
             KeyError, RuntimeError: they are of another network.
         """
-        self.network.load_state_dict(tensors.learner)
         self.playing_network.load_state_dict(tensors.model)
+        self._restore_learning(tensors)
+        counters = {**self.counters(), **counters}  # those of older checkpoints lack some
+        self.steps, self.snapshots = int(counters["steps"]), int(counters["snapshots"])
+        self.skipped_steps, self.rollbacks = int(counters["skipped_steps"]), int(counters["rollbacks"])
+        self._skipped_in_a_row = int(counters["skipped_in_a_row"])
+        self._phases_since_rollback = int(counters["phases_since_rollback"])
+        self._phase_start = None
+        self._recent.clear()
+        if self._scaler.is_enabled():
+            scale = {"scale": counters["loss_scale"], "_growth_tracker": int(counters["loss_scale_age"])}
+            self._scaler.load_state_dict({**self._scaler.state_dict(), **scale})
+
+    def _backward(self, batch: Batch) -> dict[str, float]:
+        """Compute losses and gradients, not clipped; return them as numbers."""
+        self.network.train()
+        self._optimizer.zero_grad(set_to_none=True)
+        losses = compute_losses(self.network, batch, autocast=self._precision)
+        loss = losses.total(self._cfg)
+        self._scaler.scale(loss).backward()  # type: ignore[no-untyped-call]
+        self._scaler.unscale_(self._optimizer)
+        norm = get_total_norm([part.grad for part in self.network.parameters() if part.grad is not None])
+        return _as_floats({"loss": loss, **losses.named(), "gradient_norm": norm})
+
+    def _restore_learning(self, tensors: TrainingTensors) -> None:
+        """Copy learning weights and moments."""
+        self.network.load_state_dict(tensors.learner)
         moments: dict[str, dict[str, Tensor]] = {}
         for key, value in tensors.optimizer.items():
             name, _, kind = key.rpartition(".")
             moments.setdefault(name, {})[kind] = value
         parameters = dict(self.network.named_parameters())
+        self._optimizer.state.clear()
         for name, values in moments.items():
             own = parameters[name]
             self._optimizer.state[own] = {
-                kind: value.clone() if value.ndim == 0 else torch.empty_like(own).copy_(value)
+                kind: value.to(own.device, copy=True) if value.ndim == 0 else torch.empty_like(own).copy_(value)
                 for kind, value in values.items()
             }
-        self.steps, self.snapshots = counters["steps"], counters["snapshots"]
-        self.skipped_steps = counters["skipped_steps"]
 
-    def _skip(self, statistics: Mapping[str, Tensor], metrics: Mapping[str, float]) -> None:
-        """Undo a step that is not finite: put the normalisation statistics back; the rest is untouched."""
+    def _skip(self, batch: Batch, statistics: Mapping[str, Tensor], metrics: Mapping[str, float]) -> None:
+        """Undo a step that is not finite: put the normalisation statistics back; the rest is untouched.
+
+        After several in a row go back to the start of the phase, or raise NonFiniteLossError.
+        """
         for name, buffer in self.network.named_buffers():
             buffer.copy_(statistics[name])
         self.skipped_steps += 1
+        if math.isfinite(metrics["loss"]) and self._scaler.get_scale() > 1:
+            return  # the scaler found the largest scale that float16 bears
         self._skipped_in_a_row += 1
         if self._skipped_in_a_row < MAX_SKIPPED_IN_A_ROW:
             return
-        gradients = [
-            name
-            for name, parameter in self.network.named_parameters()
-            if parameter.grad is not None and not torch.isfinite(parameter.grad).all()
-        ]
-        raise NonFiniteLossError(
-            f"{self._skipped_in_a_row} training steps in a row were not finite after step {self.steps}; "
-            f"last losses {dict(metrics)}; gradients not finite: {', '.join(gradients[:5]) or 'none'}"
+        if self._phases_since_rollback < 2:
+            raise NonFiniteLossError(self._cause(batch, metrics))
+        assert self._phase_start is not None
+        tensors, self.steps = self._phase_start
+        self._restore_learning(tensors)
+        self._recent.clear()
+        self.rollbacks += 1
+        self._skipped_in_a_row = self._phases_since_rollback = 0
+
+    def _cause(self, batch: Batch, metrics: Mapping[str, float]) -> str:
+        """Say which inputs, losses, weights and gradients are not finite."""
+        arrays = {field.name: getattr(batch, field.name) for field in fields(batch) if field.name != "moves_left"}
+        parameters = dict(self.network.named_parameters())
+        parts: dict[str, list[str]] = {
+            "inputs": [name for name, array in arrays.items() if array is not None and not np.isfinite(array).all()],
+            "losses": [name for name, value in metrics.items() if not math.isfinite(value)],
+            "weights": [name for name, value in parameters.items() if not torch.isfinite(value).all()],
+            "gradients": [
+                name for name, value in parameters.items() if value.grad is not None and not value.grad.isfinite().all()
+            ],
+        }
+        found = "; ".join(f"{part}: {', '.join(names[:5])}" for part, names in parts.items() if names)
+        return (
+            f"{self._skipped_in_a_row} training steps in a row were not finite after step {self.steps}, although "
+            f"learning had gone back to the start of its phase; not finite are {found}"
         )
+
+
+def _copied(tensors: TrainingTensors) -> TrainingTensors:
+    """Return copies of the tensors that learn; those that play are left out."""
+    copies = ({name: tensor.clone() for name, tensor in part.items()} for part in (tensors.learner, tensors.optimizer))
+    return TrainingTensors({}, *copies)
 
 
 def _as_floats(named: Mapping[str, Tensor]) -> dict[str, float]:

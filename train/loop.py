@@ -2,7 +2,8 @@
 
 Read from `train` down. One iteration is synchronous: every worker makes a fixed quota of positions with the newest
 playing weights; the finished games are verified and stored; the learner takes a fixed number of steps per new
-position; the averaged weights are published; a checkpoint commits all of it.
+position; the averaged weights are published; a checkpoint commits all of it. Games go on across iterations, and those
+under way are part of the checkpoint.
 Source: Silver et al. 2018, "A general reinforcement learning algorithm that masters chess, shogi and Go through
 self-play", with the search of Danihelka et al. 2022.
 """
@@ -10,8 +11,7 @@ self-play", with the search of Danihelka et al. 2022.
 from __future__ import annotations
 
 import os
-from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -20,35 +20,38 @@ import numpy as np
 import torch
 
 from envs import engine_for, load_variant
-from models.checkpoint import Checkpoint, check_identity, identity, load_latest, save_checkpoint
-from models.evaluator import export_graph, make_evaluator, weights_of
+from models.checkpoint import Checkpoint, check_identity, identity, save_checkpoint
+from models.evaluator import export_graph, weights_of
 from models.network import GameSpec, NetworkConfig, check_network, untrained_network
-from train.arena import MatchResult, MatchSettings, draw_openings, play_match
+from models.pruning import prune_checkpoints
+from models.storage import CheckpointMismatch
+from train.arena import MatchResult
 from train.config import RunConfig, from_document
-from train.iteration_metrics import (
-    Numbers,
-    Stopwatch,
-    game_numbers,
-    match_numbers,
-    piece_numbers,
-    search_numbers,
-)
+from train.initial_weights import adopt_weights
+from train.interrupts import StopRequest
+from train.iteration_metrics import StepMeans
 from train.learner import Learner
-from train.metrics import MetricsWriter
+from train.observer import Iteration, RunObserver
+from train.pgn import write_newest
 from train.piece_values import InsufficientData, Report, measure_run
-from train.players import make_player
 from train.plugins import RECORD, Plugin
-from train.precision import INT8, Verdict, play_precisions
+from train.precision import Verdict
 from train.progress import Reporter
 from train.replay import ReplayBuffer
-from train.runs import RunFolder, plugins_of_run
-from train.search import SearchPlayer, SearchSettings
+from train.run_matches import RunMatches
+from train.runs import SHARDS, RunFolder, plugins_of_run, reading
 from train.selfplay import SelfPlayStats
-from train.shards import GameRecord, ShardInfo, store_games
+from train.shards import GameRecord, ShardInfo, write_index
+from train.verification import hold_out, store_games
 from train.warm_up import warm_up
-from train.workers import WorkerTask, start_workers
+from train.worker import WorkerTask
+from train.workers import start_workers
 
 NETWORK_STREAM, SAMPLE_STREAM = range(2)
+GAMES = "games"
+"""A run's folder for games as PGN."""
+LANES = "lanes-{:03d}.npz"
+"""A checkpoint's file with the games under way of a worker."""
 
 
 @dataclass
@@ -96,6 +99,10 @@ def train(
         ConfigError: The folder holds a run already (without `resume`), or another trainer is at work there, or
             a plugin cannot be loaded, or a name is known to none.
         CheckpointMismatch: The checkpoints are of another game or network.
+        CorruptFile: No checkpoint is valid, or a committed shard is damaged.
+        DiskFull: There is no room; what was committed is as it was.
+        KeyboardInterrupt: The run was asked to stop (Ctrl-C, SIGTERM) before its end; the iteration of then is finished
+            and saved, unless it was asked twice.
     """
     load_variant(cfg.variant, cfg.options)  # nothing is made on disk for a game that cannot be honoured
     loaded = plugins_of_run(cfg, run_dir, resume=resume, given=plugins)
@@ -103,11 +110,14 @@ def train(
     try:
         trainer = Trainer(cfg, folder, resume=resume, reporter=reporter, plugins=loaded)
         try:
-            while trainer.iteration < cfg.iterations:
-                trainer.iterate()
+            with StopRequest() as stop:
+                while trainer.iteration < cfg.iterations and not stop.requested:
+                    trainer.iterate()
+            if stop.requested:
+                raise KeyboardInterrupt
+            return trainer.conclude()
         finally:
             trainer.close()
-        return trainer.conclude()
     finally:
         folder.close()
 
@@ -133,71 +143,58 @@ class Trainer:
         self.counters = Counters()
         self.shards: list[ShardInfo] = []
         self.iteration = 0
-        self.match = MatchSettings(
-            games=cfg.evaluation.games,
-            random_plies=cfg.evaluation.random_plies,
-            seed=cfg.seed,
-            max_plies=cfg.evaluation.max_plies,
-        )
-        self.verdict: Verdict | None = None
-        self._check_openings()
         self.reporter.say("exporting the network ...")
-        self.graph = export_graph(self.learner.playing_network)
+        graph = export_graph(self.learner.playing_network)
+        self.matches = RunMatches(cfg, self.variant, graph, reporter)
+        checkpoint = folder.take_up() if resume else None
+        adopted = self._adopt_weights() if checkpoint is None else None
         if not resume:
-            folder.begin(cfg, self.variant, plugins)
-        checkpoint = load_latest(folder.path) if resume else None
-        if checkpoint is None:
-            self._save()
-        else:
+            folder.begin(cfg, self.variant, plugins, initial_weights=adopted)
+        if checkpoint is not None:
             self._restore(checkpoint)
-        self.metrics = MetricsWriter(folder.path, resume_after=self.iteration if resume else None)
-        self.metrics.write_text("config", cfg.to_yaml())
         warm_up()
         where = "this process" if cfg.workers == 0 else f"{cfg.workers} Ray workers"
         self.reporter.say(f"starting self-play in {where} ...")
-        task = WorkerTask.of(cfg, self.variant, life=self.iteration, graph=self.graph, plugins=plugins)
+        task = WorkerTask.of(cfg, self.variant, life=self.iteration, graph=graph, plugins=plugins)
         self.workers = start_workers(cfg, task)
-        if self._plays_int8:
-            self.workers.use_int8()
+        try:
+            self._begin(checkpoint, resume=resume)
+        except BaseException:
+            self.workers.close()
+            raise
 
     def iterate(self) -> None:
         """Make games, learn from them, and commit both."""
-        clock = Stopwatch()
-        plays_int8 = self._plays_int8
-        games, stats = self._self_play(clock)
-        new_rows = self._store(games, clock)
-        losses = self._learn(new_rows, clock)
+        was_int8 = self.matches.plays_int8
+        games, stats = self._self_play()
+        new_rows = self._store(games)
+        steps = self._learn(new_rows)
         self.iteration += 1
         self.counters.games += len(games)
         self.counters.positions += stats.positions
-        match = self._match() if self._is_match_due() else None
-        admission = self._judge_int8() if self._is_verdict_due() else None
-        with clock.time("save"):
+        played = self._play_matches(was_int8=was_int8)
+        made = Iteration(
+            number=self.iteration, games=games, stats=stats, steps=steps, new_rows=new_rows, matches=played,
+            totals=self._totals(), faults=self._faults(), is_int8=was_int8,
+        )  # fmt: skip
+        line = self.observer.iteration(made, self.replay, self.shards)  # before the save: see `RunObserver`
+        with self.observer.clock.time("save"):
             self._save()
-        metrics = {
-            **game_numbers(games),
-            "selfplay/int8": int(plays_int8),
-            **search_numbers(stats),
-            **losses,
-            **self._buffer_numbers(),
-            **clock.numbers(stats),
-            **match_numbers(match),
-            **match_numbers(admission),
-        }
-        self.metrics.write(self.iteration, metrics)
-        self.reporter.say(self._line(games, metrics))
+        self.reporter.say(line)
 
     def conclude(self) -> RunSummary:
         """Play the last match, estimate piece values, and return both."""
-        match = self._match()
+        match = self.matches.play(self.learner.playing_network, self.folder.path.name, self.iteration)
         report, refusal = self._piece_values()
-        self.metrics.write(self.iteration, {**match_numbers(match), **piece_numbers(report)})
-        self.metrics.close()
+        self.observer.conclude(self.iteration, match, report)
         return RunSummary(self.folder.path, match, report, refusal)
 
     def close(self) -> None:
-        """End the workers."""
-        self.workers.close()
+        """End the workers and close the metrics."""
+        try:
+            self.workers.close()
+        finally:
+            self.observer.close()
 
     def _new_learner(self) -> Learner:
         """Return a learner with an untrained network; raise ValueError if that cannot be trained."""
@@ -207,101 +204,76 @@ class Trainer:
         check_network(network)
         return Learner(network, cfg.learner)
 
-    def _check_openings(self) -> None:
-        """Raise ValueError if there are too few distinct openings for a match of the run."""
-        games = self.match.games
-        if self.cfg.inference.precision == INT8:
-            games = max(games, self.cfg.inference.match_games)
-        draw_openings(self.variant, games // 2, plies=self.match.random_plies, seed=self.match.seed)
+    def _adopt_weights(self) -> Mapping[str, Any] | None:
+        """Begin with another run's weights if the config says so; return what the manifest records of it."""
+        source = self.cfg.initial_weights
+        return adopt_weights(self.learner, source, identity(self.variant, self.learner.network)) if source else None
 
-    def _self_play(self, clock: Stopwatch) -> tuple[list[GameRecord], SelfPlayStats]:
+    def _begin(self, checkpoint: Checkpoint | None, *, resume: bool) -> None:
+        """Put the workers where the run stands, and commit a new run's first weights."""
+        if checkpoint is not None:
+            self._restore_lanes(checkpoint)
+        else:
+            self._save()
+        if self.matches.plays_int8:
+            self.workers.use_int8()
+        self.observer = RunObserver(
+            self.folder.path, self.cfg, self.game, learner=self.learner,
+            resume_after=self.iteration if resume else None,
+        )  # fmt: skip
+
+    def _self_play(self) -> tuple[list[GameRecord], SelfPlayStats]:
         quota = self.cfg.selfplay.positions_per_iteration
         total = quota * max(1, self.cfg.workers)
         weights = weights_of(self.learner.playing_network)
         with (
-            clock.time("selfplay"),
+            self.observer.clock.time("selfplay"),
             self.reporter.task(f"{self._place()} self-play", total, keep=False) as update,
         ):
-            return self.workers.play(weights, quota, self.learner.snapshots, update)
+            return self.workers.play(weights, quota, self.learner.snapshots, self.iteration + 1, update)
 
-    def _store(self, games: list[GameRecord], clock: Stopwatch) -> int:
+    def _store(self, games: list[GameRecord]) -> int:
         """Verify and store games and add them to the window; return how many rows with a policy are new."""
-        with clock.time("replay"):
-            name = f"{self.iteration:06d}"
+        with self.observer.clock.time("replay"):
             info, bad = store_games(
-                self.game, games, folder=self.folder.replay, name=name, quarantine=self.folder.quarantine
-            )
+                self.game, hold_out(games, self.cfg.replay.held_out_share), folder=self.folder.replay,
+                name=f"{self.iteration:06d}", quarantine=self.folder.quarantine,
+            )  # fmt: skip
             self.counters.quarantined += bad
             if info is None:
                 return 0
             self.replay.add(self.folder.replay, info)
             self.shards.append(info)
+            every = self.cfg.replay.pgn_every
+            if every and (self.iteration + 1) % every == 0 and not bad:
+                folder, most = self.folder.path / GAMES, self.cfg.replay.pgn_games
+                write_newest(games, self.game, folder=folder, iteration=self.iteration + 1, most=most)
             return info.num_policy_rows
 
-    def _learn(self, new_rows: int, clock: Stopwatch) -> Numbers:
+    def _learn(self, new_rows: int) -> StepMeans:
         cfg = self.cfg.learner
         steps = self.replay.steps_for(new_rows, passes=cfg.passes, batch_size=cfg.batch_size) if new_rows else 0
-        sums: Counter[str] = Counter()
-        rate = None
+        means = StepMeans()
         torch.set_num_threads(os.cpu_count() or 1)
-        with clock.time("learn"), self.reporter.task(f"{self._place()} learning", max(1, steps), keep=False) as update:
+        with (
+            self.observer.clock.time("learn"),
+            self.reporter.task(f"{self._place()} learning", max(1, steps), keep=False) as update,
+        ):
+            self.learner.set_progress(self.iteration / self.cfg.iterations)
             for number in range(steps):
-                step = self.learner.step(self.replay.sample(self.rng, cfg.batch_size))
-                rate = step["learning_rate"]
-                sums.update({"taken": 1, **step} if not step["skipped"] else {})
+                means.add(self.learner.step(self.replay.sample(self.rng, cfg.batch_size)))
                 update(number + 1)
             if steps:
                 self.learner.snapshot()
-        clock.steps = steps
-        taken = sums["taken"]
-        return {
-            **{f"train/{name}": sums[name] / taken if taken else None for name in self.learner.metric_names},
-            "train/learning_rate": rate,
-            "train/steps": self.learner.steps,
-            "train/epochs": steps * cfg.batch_size / new_rows if new_rows else None,
-            "faults/skipped_steps": self.learner.skipped_steps,
-            "faults/quarantined_games": self.counters.quarantined,
-        }
+        return means
 
-    def _match(self) -> MatchResult:
-        """Play the configured opponent with the weights that play."""
-        cfg = self.cfg.evaluation
-        evaluator = make_evaluator(self.learner.playing_network, threads=os.cpu_count() or 1, graph=self.graph)
-        player = SearchPlayer(
-            evaluator,
-            num_simulations=cfg.simulations,
-            name=f"{self.folder.path.name}:{self.iteration}",
-            settings=SearchSettings.of(self.cfg.search),
-        )
-        opponent = make_player(cfg.opponent, simulations=cfg.simulations).player
-        with self.reporter.task(f"match against {cfg.opponent}", cfg.games) as update:
-            return play_match(
-                self.variant, (player, opponent), settings=self.match, progress=lambda done, _: update(done)
-            )
-
-    def _is_match_due(self) -> bool:
-        every = self.cfg.evaluation.every
-        return bool(every) and self.iteration % every == 0 and self.iteration < self.cfg.iterations
-
-    @property
-    def _plays_int8(self) -> bool:
-        return self.verdict is not None and self.verdict.precision == INT8
-
-    def _is_verdict_due(self) -> bool:
-        cfg = self.cfg.inference
-        is_open = cfg.precision == INT8 and self.verdict is None
-        return is_open and cfg.match_from <= self.iteration < self.cfg.iterations
-
-    def _judge_int8(self) -> MatchResult:
-        """Let the weights that play show whether int8 is good enough for self-play, and act on it."""
-        with self.reporter.task("match of int8 against float32", self.cfg.inference.match_games) as update:
-            network = self.learner.playing_network
-            match = play_precisions(self.cfg, self.variant, network, graph=self.graph, progress=update)
-        self.verdict = Verdict.of(match, self.iteration)
-        self.reporter.say(str(self.verdict))
-        if self._plays_int8:
+    def _play_matches(self, *, was_int8: bool) -> list[MatchResult]:
+        """Play the matches that are due; self-play in int8 begins with the iteration after the one that allowed it."""
+        with self.observer.clock.time("match"):
+            played = self.matches.play_due(self.learner.playing_network, self.folder.path.name, self.iteration)
+        if self.matches.plays_int8 and not was_int8:
             self.workers.use_int8()
-        return match
+        return played
 
     def _piece_values(self) -> tuple[Report | None, str]:
         """Estimate piece values from every committed game of the run and write the report."""
@@ -315,6 +287,8 @@ class Trainer:
         return report, ""
 
     def _save(self) -> None:
+        """Commit the run as it stands."""
+        verdict, kept = self.matches.verdict, self.cfg.checkpoints
         state: dict[str, Any] = {
             **identity(self.variant, self.learner.network),
             "config": self.cfg.to_document(),
@@ -323,54 +297,53 @@ class Trainer:
             "counters": asdict(self.counters),
             "learner": self.learner.counters(),
             "sample_rng": self.rng.bit_generator.state,
-            "shards": [asdict(info) for info in self.shards],
-            "precision": asdict(self.verdict) if self.verdict else None,
+            SHARDS: write_index(self.shards),
+            "precision": asdict(verdict) if verdict else None,
         }
-        save_checkpoint(self.folder.path, self.iteration, tensors=self.learner.tensors(), state=state)
+        lanes = {LANES.format(number): content for number, content in enumerate(self.workers.lanes())}
+        path = self.folder.path
+        save_checkpoint(path, self.iteration, tensors=self.learner.tensors(), state=state, attachments=lanes)
+        prune_checkpoints(path, keep_last=kept.keep_last, keep_every=kept.keep_every)
 
     def _restore(self, checkpoint: Checkpoint) -> None:
+        """Take up what a checkpoint committed, all but the games under way."""
         state = checkpoint.state
         check_identity(state, identity(self.variant, self.learner.network), str(checkpoint.path))
-        if from_document(state["config"], str(checkpoint.path)).config_hash() != self.cfg.config_hash():
-            self.reporter.say(
-                "warning: config.yaml has changed since the last checkpoint; going on with what it says now"
-            )
-        self.learner.restore(checkpoint.tensors, state["learner"])
-        self.iteration = state["iteration"]
-        self.counters = Counters(**state["counters"])
-        self.rng.bit_generator.state = state["sample_rng"]
-        self.shards = [ShardInfo(**info) for info in state["shards"]]
-        verdict = state.get("precision")  # older checkpoints lack it
-        self.verdict = Verdict(**verdict) if verdict else None
+        with reading(checkpoint.path):
+            if from_document(state["config"], str(checkpoint.path)).config_hash() != self.cfg.config_hash():
+                self.reporter.say(
+                    "warning: config.yaml has changed since the last checkpoint; going on with what it says now"
+                )
+            self.learner.restore(checkpoint.tensors, state["learner"])
+            self.iteration = int(state["iteration"])
+            self.counters = Counters(**state["counters"])
+            self.rng.bit_generator.state = state["sample_rng"]
+            self.matches.verdict = Verdict(**state["precision"]) if state.get("precision") else None
+        self.shards = self.folder.committed_shards(checkpoint)
         aside = self.folder.set_aside_uncommitted({info.name for info in self.shards})
         if aside:
             self.reporter.say(f"set aside games that no checkpoint had committed: {', '.join(aside)}")
         self.replay.restore(self.folder.replay, self.shards)
-        self.reporter.say(
-            f"going on after iteration {self.iteration} with {self.counters.games} games; those under way then are lost"
-        )
+        self.folder.record_resume(self.iteration)
+
+    def _restore_lanes(self, checkpoint: Checkpoint) -> None:
+        """Let the workers go on with the games under way, where the config still has as many of them."""
+        stored = [content for name, content in sorted(checkpoint.attachments.items()) if name.startswith("lanes-")]
+        done = f"going on after iteration {self.iteration} with {self.counters.games} games"
+        try:
+            if len(stored) != max(1, self.cfg.workers):
+                raise CheckpointMismatch(f"those of {len(stored)} workers, now {max(1, self.cfg.workers)}")
+            self.workers.restore_lanes(stored)
+        except CheckpointMismatch as mismatch:
+            self.reporter.say(f"{done}; the games under way then are lost: {mismatch}")
+        else:
+            self.reporter.say(f"{done}, and those under way")
+
+    def _totals(self) -> dict[str, int]:
+        return {"selfplay/total_games": self.counters.games, "selfplay/total_positions": self.counters.positions}
+
+    def _faults(self) -> dict[str, int]:
+        return {**self.workers.faults, "quarantined_games": self.counters.quarantined}
 
     def _place(self) -> str:
         return f"[{self.iteration + 1}/{self.cfg.iterations}]"
-
-    def _buffer_numbers(self) -> Numbers:
-        return {
-            "buffer/rows": self.replay.num_rows,
-            "buffer/policy_rows": self.replay.num_policy_rows,
-            "buffer/total_rows": self.replay.total_rows,
-            "selfplay/total_games": self.counters.games,
-            "selfplay/total_positions": self.counters.positions,
-        }
-
-    def _line(self, games: list[GameRecord], metrics: Numbers) -> str:
-        def show(name: str, form: str) -> str:
-            value = metrics.get(name)
-            return "-" if value is None else format(value, form)
-
-        return (
-            f"[{self.iteration}/{self.cfg.iterations}] {len(games)} games, {show('selfplay/plies', '.0f')} plies, "
-            f"decisive {show('outcome/decisive_share', '.0%')}, cut {show('outcome/cut_share', '.0%')} | "
-            f"policy KL {show('train/policy_kl', '.3f')}, value {show('train/value_loss', '.3f')} | "
-            f"{show('perf/positions_per_s', '.0f')} positions/s, self-play {show('perf/selfplay_s', '.1f')} s, "
-            f"learning {show('perf/learn_s', '.1f')} s"
-        )

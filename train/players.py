@@ -1,7 +1,8 @@
 """Players by the name that a command line or config gives them.
 
-`random` or another baseline; the folder of a run (its newest checkpoint) or of one checkpoint; `untrained:RUN`, the
-same run before it learned anything (its checkpoint 0). `int8:` before a run or a checkpoint evaluates in int8.
+`random`, `greedy` or another baseline; the folder of a run (its newest checkpoint) or of one checkpoint;
+`untrained:RUN`, the same run before it learned anything (its checkpoint 0). `int8:` before a run or a checkpoint
+evaluates in int8.
 """
 
 from collections.abc import Collection

@@ -12,12 +12,35 @@ from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
     Progress,
+    ProgressColumn,
+    Task,
     TextColumn,
     TimeElapsedColumn,
     TimeRemainingColumn,
 )
+from rich.text import Text
+
+from train.resources import IdleMeter
 
 Update = Callable[[int], None]
+BAR_WIDTH = 12
+"""So that a line fits into 80 columns."""
+
+
+class IdleColumn(ProgressColumn):
+    """The share of this machine's core time that was idle since the bar appeared."""
+
+    max_refresh = 1.0
+
+    def __init__(self) -> None:
+        """Begin to measure."""
+        super().__init__()
+        self._meter = IdleMeter()
+
+    def render(self, task: Task) -> Text:
+        """Return what the bar shows."""
+        share = self._meter.share()
+        return Text("" if share is None else f"idle {share:.0%}")
 
 
 class Reporter:
@@ -49,11 +72,12 @@ class Reporter:
         """
         started = time.monotonic()
         columns = (
-            TextColumn("{task.description:<28}"),
-            BarColumn(bar_width=30),
+            TextColumn("{task.description}"),
+            BarColumn(bar_width=BAR_WIDTH),
             MofNCompleteColumn(),
             TimeElapsedColumn(),
             TimeRemainingColumn(),
+            IdleColumn(),
         )
         with Progress(*columns, console=self._console, transient=True, disable=not sys.stderr.isatty()) as bar:
             number = bar.add_task(description, total=total)

@@ -2,34 +2,39 @@
 
 Dims: N rows of a batch, M legal actions of a row (padded with -1), C x H x W observation, S squares, T piece types.
 
-Rows stay packed; observations and legal actions are made when a row is drawn. The window grows as in KataGo
-(Wu 2019, appendix C): c(1 + b((n/c)^a - 1)/a) rows out of the n that were ever added.
+Rows stay packed; observations and legal actions are made when a row is drawn, half of them reflected left to right
+where the rules and the position allow it. The window grows as in KataGo (Wu 2019, appendix C):
+c(1 + b((n/c)^a - 1)/a) rows out of the n that were ever added, as far as they fit into the memory set for it.
+Held-out games lie apart: they leave together with the shard that they came in, and are never trained on.
 """
 
 from __future__ import annotations
 
 import math
+from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 import envs
 from envs import layout
+from envs.reflection import Reflection
 from models.storage import CorruptFile
-from train.shards import POLICY_SUM_TOLERANCE, GameRecord, ShardInfo, read_shard
+from train.shards import GameRecord, ShardInfo, read_listed
+from train.stored_rows import SLACK, UNKNOWN, DrawnRows, StoredRows
+from train.verification import POLICY_SUM_TOLERANCE, verify_game
 
 if TYPE_CHECKING:
     from envs import CompiledGame
     from train.config_sections import ReplayConfig
 
-POLICY_SHARE = 0.75
-"""Share of a batch that is drawn from rows with a policy; the rest trains the value alone."""
-UNKNOWN = -1
-"""Result of a row whose game was cut."""
+REFLECTED_SHARE = 0.5
+"""Share of the rows drawn that are reflected, of those that may be."""
+MEGABYTE = 1 << 20
 HOLE = -1
 """What a piece map holds where the grid has no square."""
 
@@ -117,36 +122,45 @@ class ReplayBuffer:
 
         Args:
             game: whose games will be added.
-            cfg: growth of the window.
+            cfg: size of the window, and how rows are drawn from it.
             outcome_weight: share of the game's result in the value target; the rest is the root value.
             future_plies: how many plies after each row's position its future board is; None keeps none.
         """
         self._game, self._cfg, self._outcome_weight = game, cfg, outcome_weight
-        self._future_plies = future_plies
+        self._reflection = Reflection.of(game) if cfg.mirror else None
         self.total_rows = 0
-        """Rows ever added, those that left the window included."""
-        self._states = _Column(np.uint64, (game.state_words,))
-        self._results = _Column(np.int8)
-        self._root_values = _Column(np.float32)
-        self._moves_left = _Column(np.float32)
-        self._futures = _Column(np.uint8, (game.variant.num_squares,))
-        self._has_future = _Column(np.bool_)
-        self._policy_counts = _Column(np.int32)
-        self._policy_ends = _Column(np.int64)
-        self._policy_actions = _Column(np.int32)
-        self._policy_probs = _Column(np.float32)
-        self._pools: tuple[NDArray[np.int64], ...] = ()
+        """Rows ever added, those that left the window included; those of held-out games do not count."""
+        self._window = StoredRows(game, future_plies)
+        self._held_out = StoredRows(game, future_plies)
+        self._shards: deque[tuple[int, int]] = deque()
+        """Rows and held-out rows of the shards that have rows in the window, oldest first."""
+        self._pools: tuple[NDArray[np.uint32], ...] = ()
         """Row numbers with a policy, and without one."""
 
     @property
     def num_rows(self) -> int:
         """Rows in the window."""
-        return len(self._results)
+        return len(self._window)
 
     @property
     def num_policy_rows(self) -> int:
         """Rows in the window that have a policy."""
-        return int(np.count_nonzero(self._policy_counts.view))
+        return len(self._pools[0]) if self._pools else 0
+
+    @property
+    def num_held_out_rows(self) -> int:
+        """Rows of held-out games."""
+        return len(self._held_out)
+
+    @property
+    def num_bytes(self) -> int:
+        """Bytes of memory that window and held-out rows fill."""
+        return self._window.num_bytes + self._held_out.num_bytes + sum(pool.nbytes for pool in self._pools)
+
+    @property
+    def reflects(self) -> bool:
+        """Whether rows are reflected: it is asked for, and the game's rules allow it."""
+        return self._reflection is not None
 
     def add(self, folder: Path, info: ShardInfo) -> None:
         """Add a shard's games and drop the rows that leave the window.
@@ -156,14 +170,20 @@ class ReplayBuffer:
             info: the shard.
 
         Raises:
-            CorruptFile, CheckpointMismatch: see `read_shard`; the window is as it was.
+            CorruptFile, CheckpointMismatch: see `read_listed`; or a game is wrong. The window is as it was.
         """
-        for record in read_shard(folder / info.name, self._game, sha256=info.sha256):
-            self._append(record)
+        records = read_listed(folder, info, self._game)
+        for number, record in enumerate(records):
+            fault = verify_game(self._game, record)
+            if fault is not None:
+                raise CorruptFile(f"{folder / info.name}: game {number} is wrong: {fault}")
         self.total_rows += info.num_rows
-        self._drop(self.num_rows - window_rows(self.total_rows, self._cfg))
-        counts = self._policy_counts.view
-        self._pools = (np.flatnonzero(counts), np.flatnonzero(counts == 0))
+        for record in records:
+            self._append(record)
+        self._shards.append((info.num_rows, info.num_held_out_rows))
+        self._let_shards_go()
+        has_policy = self._window.has_policy
+        self._pools = tuple(np.flatnonzero(chosen).astype(np.uint32) for chosen in (has_policy, ~has_policy))
 
     def restore(self, folder: Path, infos: Sequence[ShardInfo]) -> None:
         """Fill an empty window as adding all shards would, reading only those that are still in it.
@@ -173,13 +193,14 @@ class ReplayBuffer:
             infos: every shard of the run, oldest first.
 
         Raises:
-            CorruptFile, CheckpointMismatch: see `read_shard`.
+            CorruptFile, CheckpointMismatch: see `add`.
         """
-        wanted = window_rows(sum(info.num_rows for info in infos), self._cfg)
+        wanted, room = window_rows(sum(info.num_rows for info in infos), self._cfg), self._max_bytes
         first = len(infos)
-        while first > 0 and wanted > 0:
+        while first > 0 and (first == len(infos) or (wanted > 0 and room > 0)):
             first -= 1
             wanted -= infos[first].num_rows
+            room -= self._row_bytes * infos[first].num_rows + self._window.entry_bytes * infos[first].num_entries
         self.total_rows = sum(info.num_rows for info in infos[:first])
         for info in infos[first:]:
             self.add(folder, info)
@@ -203,125 +224,101 @@ class ReplayBuffer:
             raise ValueError("no rows to train on: add finished games first")
         draws = self._policy_draws(batch_size)
         sizes = (draws, batch_size - draws)
-        rows = np.concatenate([rng.choice(pool, size) for pool, size in zip(self._pools, sizes) if size])
-        states = self._states.view[rows]
-        legal, _ = envs.legal_actions(self._game, states)
-        return Batch(
-            observations=envs.observe(self._game, states),
-            legal_actions=legal.astype(np.int64),
-            policy_target=self._policy_targets(rows, legal),
-            has_policy=self._policy_counts.view[rows] > 0,
-            wdl_target=self._wdl_targets(rows),
-            moves_left=self._moves_left.view[rows],
-            future_pieces=self._future_maps(rows, states),
-        )
+        rows = [pool[rng.integers(len(pool), size=size)] for pool, size in zip(self._pools, sizes) if size]
+        drawn = self._window.draw(np.concatenate(rows).astype(np.int64))
+        if self._reflection is None:
+            return self._batch(drawn)
+        chosen = rng.random(batch_size) < REFLECTED_SHARE
+        return self._batch(_reflected(drawn, self._reflection, chosen & self._reflection.allowed(drawn.states)))
+
+    def held_out_batches(self, batch_size: int) -> list[Batch]:
+        """Return the rows of held-out games, oldest first, as they were played; no row at all gives no batch.
+
+        Args:
+            batch_size: N; the last batch may have fewer.
+        """
+        starts = range(0, len(self._held_out), batch_size)
+        spans = [np.arange(start, min(start + batch_size, len(self._held_out))) for start in starts]
+        return [self._batch(self._held_out.draw(rows)) for rows in spans]
+
+    @property
+    def _max_bytes(self) -> int:
+        """Bytes that rows and their numbers may fill, so that what is set aside besides fits too."""
+        return self._cfg.max_memory_mb * MEGABYTE * SLACK // (SLACK + 1)
+
+    @property
+    def _row_bytes(self) -> int:
+        """Bytes of a row without its policy, its number in a pool included."""
+        return self._window.row_bytes + np.dtype(np.uint32).itemsize
 
     def _append(self, record: GameRecord) -> None:
-        """Append the rows of one game that train."""
-        first, plies = record.opening_plies, record.num_plies
-        is_cut = bool(np.isnan(record.white_score))
-        if self._future_plies is not None:
-            played, _ = envs.replay_actions(self._game, record.start_fen, record.actions)
-            later = np.arange(first, plies) + self._future_plies
-            self._futures.append(envs.boards(self._game, played)[np.minimum(later, plies)])
-            self._has_future.append((later <= plies) | (not is_cut))
-        white_to_move = envs.to_play(self._game, record.states)[first:] == 0
-        points = np.full(plies - first, record.white_score)
-        points = np.where(white_to_move, points, 1 - points)
-        results = np.full(plies - first, UNKNOWN) if is_cut else 2 - 2 * points
-        left = np.arange(plies - first, 0, -1, dtype=np.float32)
-        self._states.append(record.states[first:])
-        self._results.append(results)
-        self._root_values.append(record.root_values[first:])
-        self._moves_left.append(np.full_like(left, np.nan) if is_cut else left)
-        self._append_policies(record)
-
-    def _append_policies(self, record: GameRecord) -> None:
-        first = record.opening_plies
-        begin = int(record.policy_index[first])
-        base = int(self._policy_ends.view[-1]) if len(self._policy_ends) else 0
-        self._policy_counts.append(np.diff(record.policy_index[first:]))
-        self._policy_ends.append(record.policy_index[first + 1 :] - begin + base)
-        self._policy_actions.append(record.policy_actions[begin:])
-        self._policy_probs.append(record.policy_probs[begin:])
-
-    def _drop(self, rows: int) -> None:
-        """Forget the oldest rows."""
-        if rows <= 0:
+        """Add one game; as many rows leave as must."""
+        if record.held_out:
+            self._held_out.append(record)
+            self._held_out.drop(len(self._held_out) - self._cfg.held_out_rows)
             return
-        entries = int(self._policy_counts.view[:rows].sum())
-        for column in (self._policy_actions, self._policy_probs):
-            column.drop(entries)
-        for column in (self._states, self._results, self._root_values, self._moves_left, self._policy_counts):
-            column.drop(rows)
-        if self._future_plies is not None:
-            self._futures.drop(rows)
-            self._has_future.drop(rows)
-        self._policy_ends.drop(rows)
-        self._policy_ends.view[:] -= entries
+        self._window.append(record)
+        self._window.drop(self.num_rows - window_rows(self.total_rows, self._cfg))
+        self._window.drop(self._window.excess(self._max_bytes, row_bytes=self._row_bytes))
+
+    def _let_shards_go(self) -> None:
+        """Forget the shards that have no row in the window, with their held-out games."""
+        later = sum(rows for rows, _ in self._shards)
+        while len(self._shards) > 1 and (later := later - self._shards[0][0]) >= self.num_rows:
+            self._shards.popleft()
+        self._held_out.drop(len(self._held_out) - sum(rows for _, rows in self._shards))
 
     def _policy_draws(self, batch_size: int) -> int:
         """Return how many rows of a batch come from those with a policy."""
         with_policy, without = self.num_policy_rows, self.num_rows - self.num_policy_rows
         if with_policy == 0 or without == 0:
             return batch_size if with_policy else 0
-        return round(POLICY_SHARE * batch_size)
+        return round(self._cfg.policy_share * batch_size)
 
-    def _policy_targets(self, rows: NDArray[np.int64], legal: NDArray[np.int32]) -> NDArray[np.float32]:
-        """Lay the sparse policies of rows [N] along their legal actions [N, M]."""
-        counts = self._policy_counts.view[rows].astype(np.int64)
-        owner = np.repeat(np.arange(len(rows)), counts)
-        within = np.arange(len(owner)) - np.repeat(np.cumsum(counts) - counts, counts)
-        entry = np.repeat(self._policy_ends.view[rows] - counts, counts) + within
-        by_action = np.zeros((len(rows), self._game.num_actions), dtype=np.float32)
-        by_action[owner, self._policy_actions.view[entry]] = self._policy_probs.view[entry]
+    def _batch(self, drawn: DrawnRows) -> Batch:
+        """Turn rows into what the network is trained on."""
+        legal, _ = envs.legal_actions(self._game, drawn.states)
+        return Batch(
+            observations=envs.observe(self._game, drawn.states),
+            legal_actions=legal.astype(np.int64),
+            policy_target=self._policy_targets(drawn, legal),
+            has_policy=drawn.has_policy,
+            wdl_target=self._wdl_targets(drawn),
+            moves_left=drawn.moves_left,
+            future_pieces=self._future_maps(drawn),
+        )
+
+    def _policy_targets(self, drawn: DrawnRows, legal: NDArray[np.int32]) -> NDArray[np.float32]:
+        """Lay the sparse policies of N rows along their legal actions [N, M]."""
+        by_action = np.zeros((len(legal), self._game.num_actions), dtype=np.float32)
+        by_action[drawn.owners, drawn.actions] = drawn.probabilities
         targets = np.take_along_axis(by_action, np.maximum(legal, 0), axis=1) * (legal >= 0)
-        if np.abs(targets.sum(axis=1) - (counts > 0)).max() > 2 * POLICY_SUM_TOLERANCE:
+        if np.abs(targets.sum(axis=1) - drawn.has_policy).max(initial=0) > 2 * POLICY_SUM_TOLERANCE:
             raise CorruptFile("replay window: a stored policy lists an action that is not legal")
         return targets
 
-    def _wdl_targets(self, rows: NDArray[np.int64]) -> NDArray[np.float32]:
+    def _wdl_targets(self, drawn: DrawnRows) -> NDArray[np.float32]:
         """Mix result and root value; a game that was cut has only its root values."""
-        results = self._results.view[rows]
-        expected = value_as_wdl(self._root_values.view[rows])
-        weight = np.where(results == UNKNOWN, 0, self._outcome_weight).astype(np.float32)[:, None]
-        mixed: NDArray[np.float32] = weight * np.eye(3, dtype=np.float32)[results] + (1 - weight) * expected
+        expected = value_as_wdl(drawn.root_values)
+        weight = np.where(drawn.results == UNKNOWN, 0, self._outcome_weight).astype(np.float32)[:, None]
+        mixed: NDArray[np.float32] = weight * np.eye(3, dtype=np.float32)[drawn.results] + (1 - weight) * expected
         return mixed
 
-    def _future_maps(self, rows: NDArray[np.int64], states: NDArray[np.uint64]) -> NDArray[np.int64] | None:
-        """Return the future boards of rows [N], each seen by the side to move in the row's own position."""
-        if self._future_plies is None:
+    def _future_maps(self, drawn: DrawnRows) -> NDArray[np.int64] | None:
+        """Return the future boards of N rows, each seen by the side to move in the row's own position."""
+        if drawn.futures is None:
             return None
-        maps = piece_maps(self._game, self._futures.view[rows], envs.to_play(self._game, states))
-        maps[~self._has_future.view[rows]] = HOLE
+        maps = piece_maps(self._game, drawn.futures, envs.to_play(self._game, drawn.states))
+        maps[~drawn.has_future] = HOLE
         return maps
 
 
-class _Column:
-    """A growable array that forgets its oldest entries; appending is cheap, looking is a view."""
-
-    def __init__(self, dtype: Any, shape: tuple[int, ...] = ()) -> None:
-        self._values = np.empty((0, *shape), dtype=dtype)
-        self._first = self._end = 0
-
-    def __len__(self) -> int:
-        return self._end - self._first
-
-    @property
-    def view(self) -> NDArray[Any]:
-        """The entries, oldest first; aliases the column until the next append."""
-        return self._values[self._first : self._end]
-
-    def append(self, values: NDArray[Any]) -> None:
-        """Append entries."""
-        if self._end + len(values) > len(self._values):
-            size = (len(self) + len(values)) * 3 // 2
-            room = np.empty((size, *self._values.shape[1:]), dtype=self._values.dtype)
-            room[: len(self)] = self.view
-            self._values, self._first, self._end = room, 0, len(self)
-        self._values[self._end : self._end + len(values)] = values
-        self._end += len(values)
-
-    def drop(self, count: int) -> None:
-        """Forget the oldest entries."""
-        self._first += count
+def _reflected(drawn: DrawnRows, reflection: Reflection, chosen: NDArray[np.bool_]) -> DrawnRows:
+    """Return rows of which those chosen, bool [N], are reflected; futures and policies follow."""
+    states = drawn.states.copy()
+    states[chosen] = reflection.rows(states[chosen])
+    futures = drawn.futures
+    if futures is not None:
+        futures = np.where(chosen[:, None], futures[:, reflection.squares], futures)
+    actions = np.where(chosen[drawn.owners], reflection.actions[drawn.actions], drawn.actions)
+    return replace(drawn, states=states, actions=actions, futures=futures)

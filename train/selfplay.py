@@ -9,14 +9,17 @@ Source: playout cap randomisation from Wu 2019, "Accelerating self-play learning
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from envs import CompiledGame, VectorEnv
+from envs.notation import SIDE_LETTERS
 from models.evaluator import Evaluator
+from models.storage import CheckpointMismatch
 from train.config_sections import SearchConfig, SelfplayConfig
+from train.lanes import GameUnderWay, Lanes, pack_lanes, unpack_lanes
 from train.search import Search, SearchResult, SearchSettings
 from train.shards import GameRecord
 from train.starts import array_start, odds_start
@@ -40,6 +43,9 @@ class SelfPlayStats:
         root_values: Sum of the absolute root values.
         policy_entropies: Sum of the entropies of the policy targets, in nats.
         prior_divergences: Sum of the divergences of the network's policies from the policy targets, in nats.
+        resigned_games: Games that ended by resignation.
+        resignations_checked: Games that ended though a player would have resigned.
+        resignations_wrong: Those among them which that player did not lose.
     """
 
     positions: int = 0
@@ -51,6 +57,9 @@ class SelfPlayStats:
     root_values: float = 0.0
     policy_entropies: float = 0.0
     prior_divergences: float = 0.0
+    resigned_games: int = 0
+    resignations_checked: int = 0
+    resignations_wrong: int = 0
 
     def add(self, other: SelfPlayStats) -> None:
         """Add another call's counts to these."""
@@ -70,39 +79,19 @@ class SelfPlayStats:
             self.prior_divergences += float((target * np.log(target / prior)).sum())
 
 
-@dataclass
-class _Game:
-    """A game under way."""
+@dataclass(frozen=True)
+class Assignment:
+    """What a worker is told to make.
 
-    seed: int
-    rng: np.random.Generator
-    start_fen: str
-    start_kind: str
-    opening_plies: int = 0
-    is_full: bool = False
-    states: list[npt.NDArray[np.uint64]] = field(default_factory=list)
-    actions: list[int] = field(default_factory=list)
-    values: list[float] = field(default_factory=list)
-    policies: list[tuple[npt.NDArray[np.int32], npt.NDArray[np.float32]]] = field(default_factory=list)
+    Attributes:
+        num_positions: moves to search at least.
+        model_version: of the weights that play; kept with the games that end.
+        iteration: of the run, from 1; it sets the budgets. In a new one searches under way begin anew.
+    """
 
-    def record(self, white_score: float, termination: int, model_version: int) -> GameRecord:
-        """Return the finished game."""
-        sizes = [len(actions) for actions, _ in self.policies]
-        return GameRecord(
-            start_fen=self.start_fen,
-            actions=np.array(self.actions, np.int32),
-            states=np.array(self.states, np.uint64),
-            policy_index=np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64),
-            policy_actions=np.concatenate([actions for actions, _ in self.policies]).astype(np.int32),
-            policy_probs=np.concatenate([probabilities for _, probabilities in self.policies]).astype(np.float32),
-            root_values=np.clip(np.array(self.values, np.float32), -1.0, 1.0),
-            white_score=white_score,
-            termination=termination,
-            model_version=model_version,
-            seed=self.seed,
-            opening_plies=self.opening_plies,
-            start_kind=self.start_kind,
-        )
+    num_positions: int
+    model_version: int
+    iteration: int
 
 
 _NO_POLICY = (np.zeros(0, np.int32), np.zeros(0, np.float32))
@@ -131,28 +120,21 @@ class SelfPlay:
         self._seed = seed
         num_lanes = selfplay.games_per_worker
         self._env = VectorEnv(game.variant, num_lanes, max_plies=selfplay.max_plies)
-        self._search = Search(game, num_lanes, search.num_simulations, SearchSettings.of(search))
-        self._model_version: int | None = None
+        self._search = Search(game, num_lanes, search.most_simulations, SearchSettings.of(search))
+        self._iteration: int | None = None
+        self._budgets = search.budgets(1)
         self._lanes = np.arange(num_lanes)
-        self._num_games = np.zeros(num_lanes, np.int64)
+        self._num_games = [0] * num_lanes
         self._games = [self._start_game(lane) for lane in range(num_lanes)]
-        for lane in range(num_lanes):
-            self._begin_search(lane)
 
     def play(
-        self,
-        evaluator: Evaluator,
-        num_positions: int,
-        *,
-        model_version: int,
-        progress: Callable[[int], None] | None = None,
+        self, evaluator: Evaluator, assignment: Assignment, *, progress: Callable[[int], None] | None = None
     ) -> tuple[list[GameRecord], SelfPlayStats]:
-        """Play until at least `num_positions` moves have been searched.
+        """Play until at least the assigned number of moves have been searched.
 
         Args:
-            evaluator: Scores positions.
-            num_positions: The quota.
-            model_version: Stored with the games that end in this call; a new one means new weights.
+            evaluator: Scores positions; the same within an iteration.
+            assignment: What to make.
             progress: Called with the positions made so far after every round that moved.
 
         Returns:
@@ -160,14 +142,13 @@ class SelfPlay:
         """
         finished: list[GameRecord] = []
         stats = SelfPlayStats()
-        if model_version != self._model_version:
-            self.forget_evaluations()
-            self._model_version = model_version
+        if assignment.iteration != self._iteration:
+            self._begin_iteration(assignment.iteration)
         before = self._search.evaluations, self._search.recalled, self._search.depths
-        while stats.positions < num_positions:
+        while stats.positions < assignment.num_positions:
             done = self._search.advance(self._lanes, evaluator)
             if done.any():
-                finished += self._move(np.flatnonzero(done), model_version, stats)
+                finished += self._move(np.flatnonzero(done), assignment.model_version, stats)
                 if progress is not None:
                     progress(stats.positions)
         stats.evaluations = self._search.evaluations - before[0]
@@ -176,29 +157,67 @@ class SelfPlay:
         return finished, stats
 
     def forget_evaluations(self) -> None:
-        """Let nothing be remembered of the evaluator so far; new model versions do so by themselves."""
+        """Let nothing be remembered of the evaluator so far; new iterations do so by themselves."""
         self._search.forget_evaluations()
+
+    @property
+    def positions_under_way(self) -> int:
+        """Moves searched so far in the games that have not ended."""
+        return sum(len(game.actions) - game.opening_plies for game in self._games)
+
+    def lanes(self) -> bytes:
+        """Return the games under way, for `restore_lanes` between two iterations."""
+        return pack_lanes(Lanes(self._seed, tuple(self._num_games), tuple(self._games)), self._env.game)
+
+    def restore_lanes(self, content: bytes, where: str = "lanes") -> None:
+        """Go on with games under way: the next iteration is as it would have been.
+
+        Args:
+            content: What `lanes` returned for the same game and number of games.
+            where: Its name in errors.
+
+        Raises:
+            CorruptFile: The content is damaged; the games here go on.
+            CheckpointMismatch: It holds games of another game, or another number of them; likewise.
+        """
+        lanes = unpack_lanes(content, self._env.game, where)
+        if len(lanes.games) != len(self._lanes):
+            raise CheckpointMismatch(f"{where}: {len(lanes.games)} games, expected {len(self._lanes)}")
+        self._seed, self._num_games, self._games = lanes.seed, list(lanes.num_games), list(lanes.games)
+        for lane, game in enumerate(self._games):
+            self._env.set_fen(lane, game.start_fen)
+        for ply in range(max(len(game.actions) for game in self._games)):
+            moving = np.array([ply < len(game.actions) for game in self._games])
+            actions = [game.actions[ply] if moves else 0 for game, moves in zip(self._games, moving, strict=True)]
+            self._env.step(actions, moving)
+        self._iteration = None
+
+    def _begin_iteration(self, iteration: int) -> None:
+        """Let every lane search its position anew with the iteration's weights and budgets."""
+        self._iteration, self._budgets = iteration, self._search_cfg.budgets(iteration)
+        self.forget_evaluations()
+        for lane in range(len(self._lanes)):
+            self._begin_search(lane)
 
     def _move(self, lanes: npt.NDArray[np.intp], model_version: int, stats: SelfPlayStats) -> list[GameRecord]:
         """Play the searched moves of lanes, replace the games that ended, and start the next searches."""
         actions = np.zeros(len(self._lanes), np.int64)
         moving = np.zeros(len(self._lanes), np.bool_)
+        finished = []
         for lane in lanes.tolist():
             found = self._search.result(lane)
             stats.count(found, full=self._games[lane].is_full)
             actions[lane] = self._decide(lane, found)
             moving[lane] = True
         self._env.step(actions, moving)
-        finished = []
         over = self._env.over
         for lane in lanes.tolist():
-            if over[lane]:
-                finished.append(
-                    self._games[lane].record(
-                        float(self._env.white_score[lane]), int(self._env.terminations[lane]), model_version
-                    )
-                )
+            resigned = "" if over[lane] else self._resigning(self._games[lane])
+            if over[lane] or resigned:
+                finished.append(self._finish(lane, resigned, model_version, stats))
                 self._games[lane] = self._start_game(lane)
+            else:
+                self._draw_budget(self._games[lane])
             self._begin_search(lane)
         return finished
 
@@ -207,41 +226,75 @@ class SelfPlay:
         game = self._games[lane]
         action = found.action
         if len(game.actions) < self._cfg.sampled_plies:
-            odds = (found.visit_counts / found.visit_counts.max()) ** (1 / self._cfg.temperature)
+            chances = found.policy if self._cfg.sampled_from == "policy" else found.visit_counts
+            odds = (chances / chances.max()) ** (1 / self._cfg.temperature)
             ladder = odds.cumsum()
             action = int(found.legal_actions[ladder.searchsorted(game.rng.random() * ladder[-1], side="right")])
+        self._watch_for_resignation(game, int(self._env.to_play[lane]), found.value)
         game.states.append(self._env.states[lane].copy())
         game.actions.append(action)
         game.values.append(found.value)
         game.policies.append((found.legal_actions, found.policy) if game.is_full else _NO_POLICY)
         return action
 
+    def _watch_for_resignation(self, game: GameUnderWay, side: int, value: float) -> None:
+        """Note how long the side to move has thought its game lost."""
+        if self._cfg.resign_value is None:
+            return
+        game.streaks[side] = game.streaks[side] + 1 if value < -self._cfg.resign_value else 0
+        if game.streaks[side] >= self._cfg.resign_moves and game.would_resign < 0:
+            game.would_resign = side
+
+    def _resigning(self, game: GameUnderWay) -> str:
+        """Return who resigns now: "w", "b" or nobody."""
+        return "" if game.would_resign < 0 or game.plays_on else SIDE_LETTERS[game.would_resign]
+
+    def _finish(self, lane: int, resigned: str, model_version: int, stats: SelfPlayStats) -> GameRecord:
+        """Return the record of a lane's game, and count what it says of resignation."""
+        game, words = self._games[lane], self._env.game.state_words
+        if resigned:
+            stats.resigned_games += 1
+            score, termination = float(game.would_resign), 0  # 0 is White, whose resignation scores 0
+        else:
+            score, termination = float(self._env.white_score[lane]), int(self._env.terminations[lane])
+        if termination and game.would_resign >= 0:
+            stats.resignations_checked += 1
+            stats.resignations_wrong += score != game.would_resign
+        return game.record(score, termination, model_version=model_version, words=words, resigned=resigned)
+
+    def _draw_budget(self, game: GameUnderWay) -> None:
+        game.is_full = bool(game.rng.random() < self._search_cfg.full_search_share)
+
     def _begin_search(self, lane: int) -> None:
         game = self._games[lane]
-        game.is_full = bool(game.rng.random() < self._search_cfg.full_search_share)
-        budget = self._search_cfg.num_simulations if game.is_full else self._search_cfg.fast_simulations
-        rng = game.rng if game.is_full else None  # fast searches play as well as they can
+        full, fast = self._budgets
+        budget, rng = (full, game.rng) if game.is_full else (fast, None)  # fast searches play as well as they can
         self._search.begin(lane, self._env.states[lane], self._env.histories[lane], budget=budget, rng=rng)
 
-    def _start_game(self, lane: int) -> _Game:
+    def _start_game(self, lane: int) -> GameUnderWay:
         """Set a lane to a new start position and play its random opening."""
-        number = int(self._num_games[lane])
+        number = self._num_games[lane]
         self._num_games[lane] += 1
         entropy = np.random.SeedSequence([*self._seed, lane, number])
         seed = int(entropy.generate_state(1, np.uint64)[0]) & ((1 << SEED_BITS) - 1)
         rng = np.random.default_rng(seed)
         for _ in range(MAX_START_TRIES):
-            most = self._cfg.random_plies + (self._cfg.stagger_plies if number == 0 else 0)
-            game = self._open(lane, seed, rng, int(rng.integers(most + 1)))
+            game = self._open(lane, seed, rng, is_first=number == 0)
             if not self._env.over[lane]:
+                self._draw_budget(game)
                 return game
         raise RuntimeError(f"no game could be started in {MAX_START_TRIES} tries: every opening ended at once")
 
-    def _open(self, lane: int, seed: int, rng: np.random.Generator, num_plies: int) -> _Game:
-        is_odds = bool(rng.random() < self._cfg.odds_share)
+    def _open(self, lane: int, seed: int, rng: np.random.Generator, *, is_first: bool) -> GameUnderWay:
+        cfg = self._cfg
+        num_plies = int(rng.integers(cfg.random_plies + 1)) if rng.random() < cfg.random_share else 0
+        num_plies += int(rng.integers(cfg.stagger_plies + 1)) if is_first else 0
+        is_odds = bool(rng.random() < cfg.odds_share)
+        plays_on = bool(rng.random() < cfg.resign_playthrough)
         fen = odds_start(self._env.game, rng) if is_odds else array_start(self._env.game, rng)
         self._env.set_fen(lane, fen)
-        game = _Game(seed, rng, fen, ODDS if is_odds else RANDOM if num_plies else ARRAY)
+        kind = ODDS if is_odds else RANDOM if num_plies else ARRAY
+        game = GameUnderWay(seed, rng, fen, kind, plays_on)
         mask = self._lanes == lane
         while game.opening_plies < num_plies and not self._env.over[lane]:
             action = int(rng.choice(self._env.legal_actions(lane)))

@@ -41,6 +41,7 @@ def make_network(kind: str, *, seed: int = 0) -> PolicyValueNetwork:
         piece_planes=4,
         action_planes=8,
         gather_index=rng.permutation(8 * 30)[:ACTIONS].astype(np.int32),
+        target_index=rng.integers(0, 30, ACTIONS).astype(np.int32),
         num_squares=30 - HOLES[kind],
         action_hash="a",
         rules_hash="r",
@@ -136,7 +137,7 @@ def test_publishing_is_quick(exported):
 def test_weights_of_another_architecture_are_refused_and_the_old_ones_stay(exported, change):
     kind, graph = exported
     network = make_fresh_network(kind)
-    name = "folded.blocks.2.first.conv.bias" if change == "more" else "folded.policy.bias"
+    name = "folded.blocks.2.first.conv.bias" if change == "more" else "folded.policy.planes.bias"
     weights = weights_of(make_network(kind, seed=1))
     values = weights.pop(name, np.zeros(16, dtype=np.float32))
     if change != "missing":
@@ -262,18 +263,18 @@ def test_weights_that_are_not_finite_are_refused_and_the_old_ones_stay(exported,
     kind, graph = exported
     network = make_fresh_network(kind)
     weights = weights_of(make_network(kind, seed=1))
-    weights["folded.policy.bias"][0] = value
+    weights["folded.policy.planes.bias"][0] = value
     for evaluator in (OnnxEvaluator(graph), TorchEvaluator(network)):
-        with pytest.raises(ValueError, match=r"weights are not finite: folded\.policy\.bias"):
+        with pytest.raises(ValueError, match=r"weights are not finite: folded\.policy\.planes\.bias"):
             evaluator.publish(weights)
         assert_same(evaluator, network, kind)
 
 
 def lose_a_weight(model: onnx.ModelProto) -> None:
     """Make a constant of a weight, which publishing then does not reach."""
-    next(tensor for tensor in model.graph.initializer if tensor.name == "folded.policy.bias").name = "constant"
+    next(tensor for tensor in model.graph.initializer if tensor.name == "folded.policy.planes.bias").name = "constant"
     for node in model.graph.node:
-        node.input[:] = ["constant" if name == "folded.policy.bias" else name for name in node.input]
+        node.input[:] = ["constant" if name == "folded.policy.planes.bias" else name for name in node.input]
 
 
 def change_an_activation(model: onnx.ModelProto) -> None:

@@ -1,5 +1,6 @@
 """The network: what its outputs mean, and what must not change them."""
 
+import dataclasses
 import itertools
 import re
 from collections.abc import Callable, Iterator
@@ -40,6 +41,7 @@ def make_spec(*, holes: int = 0) -> GameSpec:
         piece_planes=PLANES - 1,
         action_planes=ACTION_PLANES,
         gather_index=cells.astype(np.int32),
+        target_index=np.random.default_rng(1).integers(0, HEIGHT * WIDTH, ACTIONS).astype(np.int32),
         num_squares=HEIGHT * WIDTH - holes,
         action_hash="actions",
         rules_hash="rules",
@@ -158,15 +160,48 @@ def test_padded_entries_do_not_change_the_others():
 
 
 def test_each_action_reads_its_own_plane_and_cell():
-    network = trained(untrained_network(make_spec(), SMALL, seed=0)).eval()
+    cfg = dataclasses.replace(SMALL, policy_pairs=0)
+    network = trained(untrained_network(make_spec(), cfg, seed=0)).eval()
     observations, _ = make_inputs(2, 1)
     everything = torch.arange(ACTIONS).repeat(2, 1)
     planes: list[torch.Tensor] = []
-    network.policy.register_forward_hook(lambda _module, _inputs, output: planes.append(output))
+    network.policy.planes.register_forward_hook(lambda _module, _inputs, output: planes.append(output))
     with torch.no_grad():
         logits = network(observations, everything)[0]
     flat = planes[0].reshape(2, -1).numpy()
     np.testing.assert_array_equal(logits.numpy(), flat[:, network.spec.gather_index])
+
+
+@pytest.mark.parametrize("cfg", VARIETIES)
+def test_training_makes_only_the_listed_logits_and_they_and_their_gradients_are_those_of_all_planes(cfg):
+    network = trained(untrained_network(make_spec(), cfg, seed=0))
+    head, generator = network.policy, torch.Generator().manual_seed(2)
+    _, legal = make_inputs(4, 11)
+    legal[0, 5:] = -1
+    x = torch.rand((4, cfg.channels, HEIGHT, WIDTH), generator=generator, requires_grad=True)
+    upstream = torch.rand((4, 11), generator=generator)
+    found = []
+    actions = legal.clamp(min=0)
+    for is_training in (False, True):
+        logits = head.train(is_training)(x, network.gather_index[actions], network.target_index[actions])
+        gradients = torch.autograd.grad(logits, [x, *head.parameters()], upstream)
+        found.append((logits, *gradients))
+    for dense, listed in zip(*found, strict=True):
+        torch.testing.assert_close(listed, dense)
+
+
+def test_a_pair_term_is_the_product_of_what_lies_at_both_ends_of_a_move_and_a_bias_of_its_target():
+    network = trained(untrained_network(make_spec(), SMALL, seed=0)).eval()
+    term, (rows, width) = network.policy.pair_term, (3, 11)
+    rng = np.random.default_rng(0)
+    x = torch.rand((rows, SMALL.channels, HEIGHT, WIDTH), generator=torch.Generator().manual_seed(2))
+    sources, targets = (torch.from_numpy(rng.integers(0, HEIGHT * WIDTH, (rows, width))) for _ in range(2))
+    with torch.no_grad():
+        found, source, target = term(x, sources, targets), term.source(x).flatten(2), term.target(x).flatten(2)
+    for row, move in np.ndindex(rows, width):
+        start, end = source[row, :, sources[row, move]], target[row, :, targets[row, move]]
+        expected = start @ end[:-1] / len(start) ** 0.5 + end[-1]
+        torch.testing.assert_close(found[row, move], expected)
 
 
 def test_rows_are_evaluated_independently():

@@ -103,7 +103,7 @@ def test_every_weight_of_the_blocks_is_stored_in_8_bits_and_no_other_is(exported
     weights = [name for name in kinds if name.startswith(BLOCKS) and name.endswith("conv.weight.integers")]
     assert len(weights) == convolutions
     assert {kinds[name] for name in weights} == {onnx.TensorProto.INT8}
-    assert kinds["folded.stem.conv.weight"] == kinds["folded.policy.weight"] == onnx.TensorProto.FLOAT
+    assert kinds["folded.stem.conv.weight"] == kinds["folded.policy.planes.weight"] == onnx.TensorProto.FLOAT
     assert not [name for name in kinds if name.startswith(BLOCKS) and name.endswith("conv.weight")]
 
 

@@ -57,7 +57,7 @@ def test_the_resolved_yaml_reads_back_to_the_same_config(tmp_path: Path) -> None
 def test_the_hash_changes_with_what_is_computed_and_not_with_where(tmp_path: Path) -> None:
     path = write(tmp_path, "variant: gardner\n")
     plain = load_config(path).config_hash()
-    assert load_config(path, ["name=other", "run_root=/tmp/x", "ray.address=auto"]).config_hash() == plain
+    assert load_config(path, ["name=other", "run_root=/tmp/x", "ray.address=head:6379"]).config_hash() == plain
     for override in ("seed=2", "workers=3", "search.c_scale=0.5", "options.x=true", "variant=chess"):
         assert load_config(path, [override]).config_hash() != plain
 
@@ -77,7 +77,12 @@ def test_a_config_never_changes_after_loading(tmp_path: Path) -> None:
          "run.yaml:2: selfplay.gamez: unknown key, did you mean 'games_per_worker'?"),
         ("variant: a\nnum_simulations: 3\n",
          "run.yaml:2: num_simulations: unknown key, did you mean 'search.num_simulations'?"),
-        ("variant: a\nray: {zzz: 3}\n", "run.yaml:2: ray.zzz: unknown key (known here: address)"),
+        ("variant: a\ninference: {zzz: 3}\n",
+         "run.yaml:2: inference.zzz: unknown key (known here: precision, match_from, match_games)"),
+        ("variant: a\nray: {address: auto}\n",
+         "run.yaml:2: ray: address is 'auto', expected HOST:PORT, such as 10.0.0.1:6379"),
+        ("variant: a\nworkers: 0\nray: {inference_actors: 1}\n",
+         "run.yaml: top level: ray.inference_actors is set, but workers is 0: one process evaluates for itself"),
         ("seed: 3\n", "run.yaml: variant: missing, expected a value"),
         ("variant: a\nseed: true\n", "run.yaml:2: seed: expected an integer, got true (true or false)"),
         ("variant: a\nseed: 3.0\n", "run.yaml:2: seed: expected an integer, got 3.0 (a number)"),

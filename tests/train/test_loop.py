@@ -8,6 +8,7 @@ import pytest
 from envs import InvalidVariant, engine_for, load_variant
 from models.checkpoint import checkpoint_paths, load_checkpoint
 from train.config import ConfigError, from_document
+from train.interrupts import StopRequest
 from train.loop import Trainer, train
 from train.metrics import METRICS, read_metrics
 from train.progress import Reporter
@@ -72,6 +73,7 @@ def test_every_iteration_has_its_metrics(finished):
 def test_every_metric_that_is_explained_is_written(finished):
     written = set().union(*(metrics for _, metrics in read_metrics(finished.run_dir)))
     assert {name for name in METRICS if not name.endswith("*")} <= written
+    assert (finished.run_dir / "tensorboard").is_dir()
 
 
 def test_a_second_run_in_the_same_folder_is_refused(finished):
@@ -118,6 +120,50 @@ def test_a_config_that_was_edited_before_a_run_goes_on_is_warned_about(finished,
         folder.close()
         warned.append(any("config.yaml has changed" in text for text in said))
     assert warned == [False, True]
+
+
+def test_a_run_that_is_stopped_and_resumed_makes_the_same_games_and_weights_as_one_that_is_not(tmp_path):
+    through = run(tmp_path / "through", iterations=3).run_dir
+    folder = tmp_path / "stopped"
+    run(folder, iterations=1)
+    for iterations in (2, 3):
+        run(folder, resume=True, iterations=iterations)
+    states = [load_checkpoint(checkpoint_paths(path)[0]) for path in (through, folder)]
+    assert states[0].state["shards"] == states[1].state["shards"]  # their SHA-256 too
+    assert states[0].attachments == states[1].attachments
+    for part in ("model", "learner", "optimizer"):
+        tensors = [getattr(state.tensors, part) for state in states]
+        assert tensors[0].keys() == tensors[1].keys()
+        for name, value in tensors[0].items():
+            np.testing.assert_array_equal(value.numpy(), tensors[1][name].numpy(), err_msg=name)
+
+
+def test_games_under_way_of_another_number_of_workers_are_lost_and_the_run_goes_on(tmp_path, monkeypatch):
+    said: list[str] = []
+    run(tmp_path / "run", iterations=1)
+    monkeypatch.setattr(Reporter, "say", lambda _reporter, text: said.append(text))
+    selfplay = {**SMALL["selfplay"], "games_per_worker": 8}
+    run(tmp_path / "run", resume=True, selfplay=selfplay)
+    assert any("the games under way then are lost: " in text and "16 games, expected 8" in text for text in said)
+
+
+def test_a_run_that_is_asked_to_stop_saves_its_iteration_first(tmp_path, monkeypatch):
+    calls = []
+
+    class Stopped(StopRequest):
+        @property
+        def requested(self) -> bool:
+            calls.append(1)
+            return len(calls) > 1
+
+        @requested.setter
+        def requested(self, value: bool) -> None:
+            pass
+
+    monkeypatch.setattr("train.loop.StopRequest", Stopped)
+    with pytest.raises(KeyboardInterrupt):
+        run(tmp_path / "run", iterations=5)
+    assert [int(path.name) for path in checkpoint_paths(tmp_path / "run")] == [1, 0]
 
 
 def test_a_resumed_run_goes_on_where_it_stopped_and_sets_loose_games_aside(tmp_path):

@@ -1,66 +1,34 @@
-"""Shards and the replay window: what is stored, what is refused, what is drawn."""
+"""The replay window: what it holds, what is drawn from it."""
 
 import dataclasses
 import math
+import tracemalloc
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import envs
-from models.storage import CheckpointMismatch, CorruptFile
+from envs.reflection import Reflection
+from models.storage import CorruptFile
+from tests.train.played_games import GAME, VARIANT, games_of_every_end, play_game
+from tests.train.stored_run import random_games
 from train.config_sections import ReplayConfig
-from train.replay import HOLE, POLICY_SHARE, ReplayBuffer, piece_maps, value_as_wdl, window_rows
-from train.shards import GameRecord, ShardInfo, read_shard, store_games, verify_game, write_shard
-
-VARIANT = envs.load_variant("gardner")
-GAME = envs.engine_for(VARIANT)
-MAX_PLIES = 120
-ARRAYS = ("actions", "states", "policy_index", "policy_actions", "policy_probs", "root_values")
-
-
-def play_game(seed: int, *, opening_plies: int = 2, max_plies: int = MAX_PLIES) -> GameRecord:
-    """Play at random; every third ply after the opening has a policy over some of its legal actions."""
-    rng = np.random.default_rng(seed)
-    env = envs.VectorEnv(VARIANT, 1, max_plies=max_plies)
-    start_fen = env.fen(0)
-    actions, states, values, policies = [], [], [], []
-    while not (env.terminated[0] or env.truncated[0]):
-        legal = np.flatnonzero(env.legal_action_mask[0])
-        ply = len(actions)
-        listed = legal[: 1 + ply % 5] if ply >= opening_plies and ply % 3 == 0 else legal[:0]
-        policies.append((listed, rng.dirichlet(np.ones(len(listed))) if len(listed) else np.zeros(0)))
-        states.append(env.states[0].copy())
-        actions.append(rng.choice(legal))
-        values.append(rng.uniform(-1, 1))
-        env.step(np.array([actions[-1]]))
-    return GameRecord(
-        start_fen=start_fen,
-        actions=np.array(actions, dtype=np.int32),
-        states=np.array(states, dtype=np.uint64),
-        policy_index=np.cumsum([0] + [len(listed) for listed, _ in policies]).astype(np.int64),
-        policy_actions=np.concatenate([listed for listed, _ in policies]).astype(np.int32),
-        policy_probs=np.concatenate([probs for _, probs in policies]).astype(np.float32),
-        root_values=np.array(values, dtype=np.float32),
-        white_score=float(env.white_score[0]),
-        termination=int(env.terminations[0]),
-        model_version=3,
-        seed=2**63 + seed,
-        opening_plies=opening_plies,
-        start_kind="array",
-    )
+from train.replay import HOLE, Batch, ReplayBuffer, piece_maps, value_as_wdl, window_rows
+from train.shards import GameRecord, ShardInfo, write_shard
+from train.stored_rows import SLACK, Column
+from train.verification import hold_out
 
 
 @pytest.fixture(scope="module")
 def games() -> list[GameRecord]:
-    """Games of every result, some of them cut by the ply cap."""
-    records = [play_game(seed) for seed in range(24)] + [play_game(99, max_plies=15)]
-    assert {record.white_score for record in records if record.termination} == {0.0, 0.5, 1.0}
-    assert any(record.termination == 0 for record in records)
-    return records
+    return games_of_every_end()
 
 
 def make_buffer(folder: Path, games: list[GameRecord], **settings: float) -> tuple[ReplayBuffer, ShardInfo]:
+    """Return a buffer of games, none reflected unless asked for, and their shard in a folder of its own."""
+    settings = {"mirror": False, **settings}
+    folder = folder / str(len(list(folder.iterdir())))
     others = {name: settings.pop(name) for name in ("outcome_weight", "future_plies") if name in settings}
     buffer = ReplayBuffer(GAME, ReplayConfig(**settings), **others)
     info = write_shard(folder, "games", games, GAME)
@@ -70,175 +38,6 @@ def make_buffer(folder: Path, games: list[GameRecord], **settings: float) -> tup
 
 def board_key(observation: np.ndarray) -> bytes:
     return observation.tobytes()
-
-
-# Shards
-
-
-def test_a_shard_gives_its_games_back(tmp_path, games):
-    info = write_shard(tmp_path, "00007-0", games, GAME)
-    loaded = read_shard(tmp_path / info.name, GAME, sha256=info.sha256)
-    assert len(loaded) == len(games) == info.num_games
-    for record, back in zip(games, loaded):
-        for name in ARRAYS:
-            expected = getattr(record, name)
-            assert getattr(back, name).dtype == expected.dtype
-            np.testing.assert_array_equal(getattr(back, name), expected)
-        for field in dataclasses.fields(GameRecord):
-            if field.name not in ARRAYS:
-                assert repr(getattr(back, field.name)) == repr(getattr(record, field.name))
-    assert [path.name for path in tmp_path.iterdir()] == ["00007-0.npz"]
-
-
-def test_a_shard_counts_the_rows_that_train(tmp_path, games):
-    info = write_shard(tmp_path, "a", games, GAME)
-    assert info.num_rows == sum(record.num_plies - record.opening_plies for record in games)
-    spans = [np.diff(record.policy_index)[record.opening_plies :] for record in games]
-    assert info.num_policy_rows == sum(int((span > 0).sum()) for span in spans)
-    assert ShardInfo(**dataclasses.asdict(info)) == info
-
-
-def test_a_changed_truncated_or_missing_shard_is_refused_by_name(tmp_path, games):
-    info = write_shard(tmp_path, "a", games[:2], GAME)
-    path = tmp_path / info.name
-    content = path.read_bytes()
-    for position in np.linspace(0, len(content) - 1, 60, dtype=int):
-        flipped = bytearray(content)
-        flipped[position] ^= 1 << int(position) % 8
-        path.write_bytes(bytes(flipped))
-        with pytest.raises(CorruptFile, match=r"a\.npz"):
-            read_shard(path, GAME, sha256=info.sha256)
-    for length in (0, 1, len(content) // 2, len(content) - 1):
-        path.write_bytes(content[:length])
-        with pytest.raises(CorruptFile, match=r"a\.npz"):
-            read_shard(path, GAME)
-    path.unlink()
-    with pytest.raises(CorruptFile, match=r"a\.npz: missing"):
-        read_shard(path, GAME)
-
-
-def test_damage_is_seen_without_the_manifest_or_does_no_harm(tmp_path, games):
-    info = write_shard(tmp_path, "a", games[:2], GAME)
-    path = tmp_path / info.name
-    content = path.read_bytes()
-    refused = 0
-    for position in np.random.default_rng(0).integers(0, len(content), 150):
-        flipped = bytearray(content)
-        flipped[position] ^= 0x10
-        path.write_bytes(bytes(flipped))
-        try:
-            loaded = read_shard(path, GAME)
-        except CorruptFile:
-            refused += 1
-            continue
-        for record, back in zip(games, loaded, strict=False):
-            assert all(np.array_equal(getattr(record, name), getattr(back, name)) for name in ARRAYS)
-    assert refused > 100
-
-
-def test_a_shard_of_other_rules_is_refused_with_the_hash_that_differs(tmp_path, games):
-    info = write_shard(tmp_path, "a", games[:1], GAME)
-    chess = envs.engine_for(envs.load_variant("chess"))
-    with pytest.raises(CheckpointMismatch, match=r"a\.npz.*rules_hash"):
-        read_shard(tmp_path / info.name, chess)
-
-
-def test_a_pickle_inside_a_shard_is_refused(tmp_path, games):
-    path = tmp_path / "a.npz"
-    info = write_shard(tmp_path, "a", games[:1], GAME)
-    with np.load(tmp_path / info.name) as archive:
-        arrays = dict(archive)
-    arrays["actions"] = np.array([{"a": 1}], dtype=object)
-    path.unlink()
-    np.savez(path, **arrays)
-    with pytest.raises(CorruptFile, match=r"a\.npz"):
-        read_shard(path, GAME)
-
-
-@pytest.mark.parametrize("name", ["lengths", "actions", "policy_counts", "policy_probs", "root_values"])
-def test_arrays_that_do_not_fit_together_are_refused(tmp_path, games, name):
-    info = write_shard(tmp_path, "a", games[:3], GAME)
-    with np.load(tmp_path / info.name) as archive:
-        arrays = dict(archive)
-    arrays[name] = arrays[name][:-1]
-    path = tmp_path / "b.npz"
-    np.savez(path, **arrays)
-    with pytest.raises(CorruptFile, match="do not fit"):
-        read_shard(path, GAME)
-
-
-def test_a_failed_write_leaves_neither_a_shard_nor_a_temporary_file(tmp_path, games, monkeypatch):
-    def full_disk(_descriptor: int) -> None:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr("os.fsync", full_disk)
-    with pytest.raises(OSError, match="No space"):
-        write_shard(tmp_path, "a", games[:1], GAME)
-    assert list(tmp_path.iterdir()) == []
-
-
-# Verification
-
-
-def test_true_games_pass_the_rules(games):
-    assert [verify_game(GAME, record) for record in games] == [None] * len(games)
-
-
-def tamper(record: GameRecord, name: str, position: int, value: object) -> GameRecord:
-    changed = getattr(record, name).copy()
-    changed[position] = value
-    return dataclasses.replace(record, **{name: changed})
-
-
-def faults(record: GameRecord) -> dict[str, GameRecord]:
-    """Return records that are each wrong in one way, by a part of the reason expected."""
-    cut = dataclasses.replace(
-        record,
-        **{name: getattr(record, name)[:-2] for name in ("actions", "states", "policy_index", "root_values")},
-    )
-    span = int(np.flatnonzero(np.diff(record.policy_index))[0])
-    entry = int(record.policy_index[span])
-    legal = envs.legal_actions(GAME, record.states[span : span + 1])[0][0]
-    foreign = next(action for action in range(GAME.num_actions) if action not in legal)
-    return {
-        "not playable": tamper(record, "actions", 5, int(record.actions[5]) ^ 1),
-        "position before ply 4": tamper(record, "states", 4, record.states[3]),
-        "termination": dataclasses.replace(record, termination=record.termination % 5 + 1),
-        "by the rules 0": cut,
-        "white_score": dataclasses.replace(record, white_score=0.25),
-        "root value": tamper(record, "root_values", -1, 1.5),
-        "root value is": tamper(record, "root_values", -1, np.nan),
-        f"policy of ply {span} lists an illegal": tamper(record, "policy_actions", entry, foreign),
-        f"policy of ply {span} lists": tamper(record, "policy_actions", entry, -1),
-        f"policy of ply {span} sums": tamper(record, "policy_probs", entry, 7.0),
-        "opening plies": dataclasses.replace(record, opening_plies=record.num_plies + 1),
-        "no position": dataclasses.replace(record, start_fen="nonsense"),
-    }
-
-
-def test_a_tampered_game_is_caught_with_its_reason(games):
-    record = next(game for game in games if game.termination)
-    expected = faults(record)
-    del expected["no position"]
-    for reason, wrong in expected.items():
-        assert reason in (verify_game(GAME, wrong) or "passed")
-    assert "not playable" in (verify_game(GAME, dataclasses.replace(record, start_fen="nonsense")) or "")
-
-
-def test_a_bad_game_goes_to_quarantine_and_the_others_are_stored(tmp_path, games, caplog):
-    ended = [game for game in games if game.termination]
-    wrong = dataclasses.replace(ended[1], white_score=0.25)
-    info, bad = store_games(
-        GAME, [ended[0], wrong, ended[2]], folder=tmp_path / "replay", name="7", quarantine=tmp_path / "bad"
-    )
-    assert info is not None
-    assert info.num_games == 2
-    assert bad == 1
-    stored = read_shard(tmp_path / "replay" / info.name, GAME, sha256=info.sha256)
-    assert [record.seed for record in stored] == [ended[0].seed, ended[2].seed]
-    assert read_shard(tmp_path / "bad" / "7-1.npz", GAME)[0].seed == wrong.seed
-    assert "white_score is 0.25" in (tmp_path / "bad" / "7-1.txt").read_text()
-    assert "quarantine" in caplog.text
 
 
 # The window
@@ -255,7 +54,7 @@ def test_the_window_keeps_everything_up_to_its_base_and_then_grows_as_documented
 
 
 def test_old_rows_leave_the_window_and_are_never_drawn_again(tmp_path, games):
-    cfg = ReplayConfig(window_base=60)
+    cfg = ReplayConfig(window_base=60, mirror=False)
     buffer = ReplayBuffer(GAME, cfg)
     for number, record in enumerate(games):
         buffer.add(tmp_path, write_shard(tmp_path, str(number), [record], GAME))
@@ -271,7 +70,7 @@ def test_old_rows_leave_the_window_and_are_never_drawn_again(tmp_path, games):
 
 
 def test_restoring_reads_only_what_is_left_and_draws_the_same(tmp_path, games):
-    cfg = ReplayConfig(window_base=60)
+    cfg = ReplayConfig(window_base=60, mirror=False)
     buffer, restored = (ReplayBuffer(GAME, cfg, future_plies=3) for _ in range(2))
     infos = [write_shard(tmp_path, str(number), [record], GAME) for number, record in enumerate(games)]
     for info in infos:
@@ -288,13 +87,180 @@ def test_a_shard_that_is_refused_leaves_the_window_as_it_was(tmp_path, games):
     buffer, info = make_buffer(tmp_path, games[:4])
     before = buffer.num_rows, buffer.total_rows
     with pytest.raises(CorruptFile):
-        buffer.add(tmp_path, dataclasses.replace(info, sha256="0" * 64))
+        buffer.add(tmp_path / "0", dataclasses.replace(info, sha256="0" * 64))
+    with pytest.raises(CorruptFile, match="the index says num_rows"):
+        buffer.add(tmp_path / "0", dataclasses.replace(info, num_rows=info.num_rows + 1))
     assert (buffer.num_rows, buffer.total_rows) == before
 
 
 def test_an_empty_window_refuses_to_be_drawn_from():
     with pytest.raises(ValueError, match="no rows to train on"):
         ReplayBuffer(GAME, ReplayConfig()).sample(np.random.default_rng(0), 4)
+
+
+def stored_one_by_one(folder: Path, games: list[GameRecord], share: float) -> list[ShardInfo]:
+    """Store each game as a shard, a share of them held out."""
+    records = hold_out(games, share)
+    return [write_shard(folder, f"{number:03d}", [record], GAME) for number, record in enumerate(records)]
+
+
+def same_window(one: ReplayBuffer, other: ReplayBuffer) -> None:
+    """Fail unless two buffers hold and draw the same."""
+    sizes = [
+        (buffer.num_rows, buffer.num_policy_rows, buffer.total_rows, buffer.num_held_out_rows, buffer.num_bytes)
+        for buffer in (one, other)
+    ]
+    assert sizes[0] == sizes[1]
+    pairs = list(zip(one.held_out_batches(50), other.held_out_batches(50), strict=True))
+    pairs.append((one.sample(np.random.default_rng(1), 64), other.sample(np.random.default_rng(1), 64)))
+    for first, second in pairs:
+        for field in dataclasses.fields(Batch):
+            np.testing.assert_array_equal(getattr(first, field.name), getattr(second, field.name))
+
+
+@pytest.mark.parametrize("kilobytes, window_base", [(12, 10**6), (40, 10**6), (40, 200), (4000, 60), (4000, 10**6)])
+def test_a_window_keeps_to_its_memory_and_is_restored_alike_from_the_shards_that_fit(
+    tmp_path, games, monkeypatch, kilobytes, window_base
+):
+    monkeypatch.setattr("train.replay.MEGABYTE", kilobytes << 10)
+    cfg = ReplayConfig(window_base=window_base, max_memory_mb=1, held_out_rows=90)
+    buffer = ReplayBuffer(GAME, cfg, future_plies=3)
+    infos = stored_one_by_one(tmp_path, games, 0.3)
+    for number, info in enumerate(infos):
+        buffer.add(tmp_path, info)
+        assert buffer.num_rows <= window_rows(buffer.total_rows, cfg)
+        assert buffer._window.num_bytes * (SLACK + 1) <= (kilobytes << 10) * SLACK
+        if number % 8 == 7:
+            restored = ReplayBuffer(GAME, cfg, future_plies=3)
+            restored.restore(tmp_path, infos[: number + 1])
+            same_window(buffer, restored)
+    assert (buffer.num_rows == min(buffer.total_rows, window_rows(buffer.total_rows, cfg))) == (kilobytes == 4000)
+    needed = list(range(len(infos)))
+    while sum(info.num_rows for info in infos[needed[1] :]) >= buffer.num_rows:
+        needed.pop(0)
+    for info in infos[: needed[0]]:
+        (tmp_path / info.name).unlink()
+    restored = ReplayBuffer(GAME, cfg, future_plies=3)
+    restored.restore(tmp_path, infos)
+    same_window(buffer, restored)
+
+
+def test_a_full_window_neither_grows_nor_is_ever_copied_whole():
+    column, rows, new = Column(np.float64, (16,)), 20_000, 700
+    held = 8 * 16 * (rows + new)
+    tracemalloc.start()
+    try:
+        for number in range(120):
+            values = np.arange(number, number + new * 16, dtype=np.float64).reshape(new, 16)
+            column.append(values)
+            column.drop(max(0, len(column) - rows))
+        peak = tracemalloc.get_traced_memory()[1]
+        expected = np.concatenate([np.arange(n, n + new * 16.0).reshape(new, 16) for n in range(120)])[-rows:]
+    finally:
+        tracemalloc.stop()
+    np.testing.assert_array_equal(column.view, expected)
+    assert peak < held * (1 + 1 / SLACK) + 8 * 16 * (4096 + 2 * new) + 10_000
+
+
+# Held-out games
+
+
+def test_held_out_games_never_train_and_are_given_in_order_newest_at_most(tmp_path, games):
+    records = hold_out(games, 0.3)
+    apart = [record for record in records if record.held_out]
+    assert 3 <= len(apart) <= 12
+    buffer, info = make_buffer(tmp_path, records)
+    rows = np.concatenate([record.states[record.opening_plies :] for record in apart])
+    assert info.num_held_out_rows == buffer.num_held_out_rows == len(rows)
+    assert buffer.total_rows == buffer.num_rows == info.num_rows
+    assert info.num_rows + len(rows) == sum(record.num_plies - record.opening_plies for record in games)
+    batches = buffer.held_out_batches(64)
+    assert [len(batch.has_policy) for batch in batches[:-1]] == [64] * (len(batches) - 1)
+    np.testing.assert_array_equal(np.concatenate([batch.observations for batch in batches]), envs.observe(GAME, rows))
+    drawn = {board_key(planes) for planes in buffer.sample(np.random.default_rng(0), 20_000).observations}
+    trained = np.concatenate([one.states[one.opening_plies :] for one in records if not one.held_out])
+    may_be_drawn = {board_key(planes) for planes in envs.observe(GAME, trained)}
+    assert drawn <= may_be_drawn
+    assert len({board_key(planes) for planes in envs.observe(GAME, rows)} - may_be_drawn) > 50
+    few, _ = make_buffer(tmp_path, records, held_out_rows=10)
+    np.testing.assert_array_equal(few.held_out_batches(64)[0].observations, envs.observe(GAME, rows[-10:]))
+
+
+def test_no_game_is_held_out_of_a_share_of_0_and_a_games_seed_alone_decides(tmp_path, games):
+    buffer, _ = make_buffer(tmp_path, hold_out(games, 0.0))
+    assert buffer.held_out_batches(64) == []
+    seeds = [dataclasses.replace(games[0], seed=seed) for seed in range(4000)]
+    chosen = [record.held_out for record in hold_out(seeds, 0.05)]
+    assert 140 < sum(chosen) < 260
+    assert chosen == [hold_out([record], 0.05)[0].held_out for record in seeds]
+    more = [record.held_out for record in hold_out(seeds, 0.2)]
+    assert all(second >= first for first, second in zip(chosen, more))
+
+
+# Reflection
+
+
+def sampled_twice(folder: Path, games: list[GameRecord], size: int) -> tuple[Batch, Batch]:
+    """Return a batch and the same one with its rows reflected by chance."""
+    plain, _ = make_buffer(folder, games, future_plies=3)
+    mirrored, _ = make_buffer(folder, games, future_plies=3, mirror=True)
+    assert mirrored.reflects
+    assert not plain.reflects
+    return plain.sample(np.random.default_rng(7), size), mirrored.sample(np.random.default_rng(7), size)
+
+
+def laid_out(batch: Batch, row: int, images: np.ndarray) -> dict[int, float]:
+    """Return the policy target of a row by action, each replaced by its image."""
+    legal = batch.legal_actions[row]
+    pairs = zip(legal[legal >= 0], batch.policy_target[row], strict=False)
+    return {int(images[action]): round(float(share), 5) for action, share in pairs}
+
+
+def test_every_other_row_is_reflected_with_its_policy_moves_and_future(tmp_path, games):
+    plain, mirrored = sampled_twice(tmp_path, games, 400)
+    reflection = Reflection.of(GAME)
+    assert reflection is not None
+    same = np.arange(GAME.num_actions)
+    reflected = 0
+    for row in range(400):
+        own, other = plain.observations[row], mirrored.observations[row]
+        is_reflected = not np.array_equal(own, other)
+        reflected += is_reflected
+        np.testing.assert_array_equal(other, own[:, :, ::-1] if is_reflected else own)
+        images = reflection.actions if is_reflected else same
+        assert laid_out(mirrored, row, same) == laid_out(plain, row, images)
+        assert plain.future_pieces is not None
+        assert mirrored.future_pieces is not None
+        future = plain.future_pieces[row]
+        np.testing.assert_array_equal(mirrored.future_pieces[row], future[:, ::-1] if is_reflected else future)
+    assert 160 < reflected < 240
+    for name in ("has_policy", "wdl_target", "moves_left"):
+        np.testing.assert_array_equal(getattr(plain, name), getattr(mirrored, name))
+
+
+def test_a_reflection_that_forgets_the_policies_is_refused(tmp_path, games):
+    buffer, _ = make_buffer(tmp_path, games, mirror=True)
+    assert buffer._reflection is not None
+    buffer._reflection = dataclasses.replace(buffer._reflection, actions=np.arange(GAME.num_actions, dtype=np.int32))
+    with pytest.raises(CorruptFile, match="not legal"):
+        buffer.sample(np.random.default_rng(0), 256)
+
+
+def test_rows_with_castling_rights_of_chess_are_drawn_as_they_are(tmp_path):
+    game = envs.engine_for(envs.load_variant("chess"))
+    records = random_games(game, 12, seed=1, max_plies=120)
+    info = write_shard(tmp_path, "a", records, game)
+    batches = []
+    for mirror in (False, True):
+        buffer = ReplayBuffer(game, ReplayConfig(mirror=mirror))
+        buffer.add(tmp_path, info)
+        batches.append(buffer.sample(np.random.default_rng(0), 600).observations)
+    first = 2 * len(game.variant.piece_types)
+    has_rights = batches[0][:, first : first + 4].any(axis=(1, 2, 3))
+    is_reflected = (batches[0] != batches[1]).any(axis=(1, 2, 3))
+    assert not (has_rights & is_reflected).any()
+    assert 0.3 < is_reflected[~has_rights].mean() < 0.7
+    assert has_rights.sum() > 50
 
 
 # Batches
@@ -354,8 +320,11 @@ def test_legal_actions_of_a_batch_are_the_rules_own(tmp_path, games):
 def test_a_share_of_each_batch_has_policies_and_steps_follow_from_it(tmp_path, games):
     buffer, _ = make_buffer(tmp_path, games)
     batch = buffer.sample(np.random.default_rng(0), 200)
-    assert batch.has_policy.sum() == round(POLICY_SHARE * 200)
+    assert batch.has_policy.sum() == round(0.75 * 200)
     assert buffer.steps_for(3000, passes=4.0, batch_size=200) == math.ceil(4 * 3000 / 150)
+    other, _ = make_buffer(tmp_path, games, policy_share=0.3)
+    assert other.sample(np.random.default_rng(0), 200).has_policy.sum() == 60
+    assert other.steps_for(3000, passes=4.0, batch_size=200) == math.ceil(4 * 3000 / 60)
 
 
 def test_without_fast_rows_every_row_of_a_batch_has_a_policy(tmp_path, games):
@@ -410,6 +379,17 @@ def test_a_game_that_was_cut_trains_the_value_on_root_values_alone(tmp_path, gam
     assert distances.min(axis=0).max() < 1e-5
 
 
+def test_a_resigned_game_trains_its_result_but_has_no_end(tmp_path, games):
+    cut = next(record for record in games if record.termination == 0)
+    given_up = dataclasses.replace(cut, resigned="w", white_score=0.0)
+    buffer, _ = make_buffer(tmp_path, [given_up], outcome_weight=1.0, future_plies=4)
+    batch = buffer.sample(np.random.default_rng(0), 200)
+    assert set(map(tuple, batch.wdl_target.tolist())) == {(1.0, 0.0, 0.0), (0.0, 0.0, 1.0)}
+    assert np.isnan(batch.moves_left).all()
+    assert batch.future_pieces is not None
+    assert (batch.future_pieces == HOLE).all(axis=(1, 2)).any()
+
+
 def test_moves_left_counts_down_to_one(tmp_path, games):
     record = next(game for game in games if game.termination)
     buffer, _ = make_buffer(tmp_path, [record])
@@ -432,9 +412,12 @@ def test_the_same_generator_draws_the_same_batch(tmp_path, games):
     np.testing.assert_array_equal(first.policy_target, second.policy_target)
 
 
-def test_a_stored_policy_that_the_rules_forbid_is_not_trained_on(tmp_path, games):
+def test_a_stored_policy_that_the_rules_forbid_is_not_trained_on(tmp_path, games, monkeypatch):
     record = next(game for game in games if game.termination)
     wrong = dataclasses.replace(record, states=np.repeat(record.states[:1], record.num_plies, axis=0))
+    with pytest.raises(CorruptFile, match=r"games\.npz: game 0 is wrong: position before ply 1"):
+        make_buffer(tmp_path, [wrong])
+    monkeypatch.setattr("train.replay.verify_game", lambda game, record: None)
     buffer, _ = make_buffer(tmp_path, [wrong])
     with pytest.raises(CorruptFile, match="not legal"):
         buffer.sample(np.random.default_rng(0), 200)
@@ -484,7 +467,7 @@ def test_the_future_board_is_the_one_some_plies_later_or_the_last_for_both_colou
 
 
 def test_future_boards_stay_with_their_rows_when_old_ones_leave_the_window(tmp_path, games):
-    cfg = ReplayConfig(window_base=60)
+    cfg = ReplayConfig(window_base=60, mirror=False)
     buffer = ReplayBuffer(GAME, cfg, future_plies=5)
     for number, record in enumerate(games):
         buffer.add(tmp_path, write_shard(tmp_path, str(number), [record], GAME))
@@ -525,7 +508,7 @@ def test_the_last_board_of_a_game_is_the_one_after_its_last_move(tmp_path, games
 
 
 def test_without_a_head_that_wants_them_no_future_boards_are_made(tmp_path, games, monkeypatch):
-    monkeypatch.setattr("envs.replay_actions", None)
+    monkeypatch.setattr("envs.boards", None)
     buffer, _ = make_buffer(tmp_path, games)
     assert buffer.sample(np.random.default_rng(0), 8).future_pieces is None
 

@@ -7,11 +7,12 @@ import pytest
 
 from envs import engine_for, load_variant, piece_counts, read_fen
 from models.evaluator import UniformEvaluator
+from models.storage import CheckpointMismatch, CorruptFile
 from tests.train.search_positions import TableEvaluator
 from train.config_sections import SearchConfig, SelfplayConfig
-from train.selfplay import SelfPlay, SelfPlayStats
-from train.shards import verify_game
+from train.selfplay import Assignment, SelfPlay, SelfPlayStats
 from train.starts import odds_start
+from train.verification import verify_game
 
 SEARCH = SearchConfig(num_simulations=8, fast_simulations=4, full_search_share=0.5)
 SELFPLAY = SelfplayConfig(games_per_worker=8, max_plies=60, sampled_plies=10, odds_share=0.5, random_plies=4)
@@ -21,7 +22,7 @@ def play(name: str, *, positions: int, seed: tuple[int, ...] = (3, 0, 0), calls:
     selfplay = SelfPlay(engine_for(load_variant(name)), SEARCH, SELFPLAY, seed=seed)
     games, total = [], SelfPlayStats()
     for _ in range(calls):
-        ended, stats = selfplay.play(UniformEvaluator(), positions // calls, model_version=7)
+        ended, stats = selfplay.play(UniformEvaluator(), Assignment(positions // calls, 7, 1))
         games += ended
         total.add(stats)
     return games, total
@@ -124,7 +125,7 @@ def test_games_are_the_same_with_the_cache_and_without(policy):
         selfplay = SelfPlay(engine_for(load_variant("gardner")), cfg, SELFPLAY, seed=(3, 0, 0))
         ended, stats = [], SelfPlayStats()
         for version in (1, 2, 3):
-            found, more = selfplay.play(TableEvaluator(version), 500, model_version=version)
+            found, more = selfplay.play(TableEvaluator(version), Assignment(500, version, version))
             ended += found
             stats.add(more)
         assert (stats.recalled > 100) == bool(cache_positions)
@@ -139,22 +140,83 @@ def test_games_are_the_same_with_the_cache_and_without(policy):
 def test_new_weights_empty_the_cache():
     cfg = SEARCH.model_copy(update={"cache_positions": 1024})
     selfplay = SelfPlay(engine_for(load_variant("gardner")), cfg, SELFPLAY, seed=(3, 0, 0))
-    selfplay.play(TableEvaluator(), 100, model_version=1)
-    _, same_weights = selfplay.play(TableEvaluator(), 1, model_version=1)
-    selfplay.play(TableEvaluator(), 100, model_version=1)
-    _, other_weights = selfplay.play(TableEvaluator(), 1, model_version=2)
+    selfplay.play(TableEvaluator(), Assignment(100, 1, 1))
+    _, same_weights = selfplay.play(TableEvaluator(), Assignment(1, 1, 1))
+    selfplay.play(TableEvaluator(), Assignment(100, 1, 1))
+    _, other_weights = selfplay.play(TableEvaluator(), Assignment(1, 2, 2))
     assert other_weights.recalled < same_weights.recalled
 
 
-def test_a_low_temperature_plays_the_most_visited_moves():
+@pytest.mark.parametrize("source", ["visits", "policy"])
+def test_a_low_temperature_plays_the_likeliest_moves(source):
     def first_moves(temperature: float) -> int:
-        selfplay = SELFPLAY.model_copy(update={"temperature": temperature, "odds_share": 0.0, "random_plies": 0})
+        changes = {"temperature": temperature, "odds_share": 0.0, "random_plies": 0, "sampled_from": source}
+        selfplay = SELFPLAY.model_copy(update=changes)
         cfg = SEARCH.model_copy(update={"policy": "puct", "noise_share": 0.0, "num_simulations": 32})
         cfg = cfg.model_copy(update={"fast_simulations": 32})
         games, _ = SelfPlay(engine_for(load_variant("gardner")), cfg, selfplay, seed=(5, 0, 0)).play(
-            TableEvaluator(3.0), 1500, model_version=1
+            TableEvaluator(3.0), Assignment(1500, 1, 1)
         )
         return len({tuple(game.actions[:6].tolist()) for game in games})
 
     assert first_moves(0.01) == 1
     assert first_moves(1.0) > 5
+
+
+def test_games_under_way_go_on_from_their_bytes_as_if_nothing_had_happened():
+    def start() -> SelfPlay:
+        return SelfPlay(engine_for(load_variant("gardner")), SEARCH, SELFPLAY, seed=(3, 0, 0))
+
+    through, first = start(), start()
+    for selfplay in (through, first):
+        selfplay.play(TableEvaluator(1), Assignment(500, 1, 1))
+    content = first.lanes()
+    second = SelfPlay(engine_for(load_variant("gardner")), SEARCH, SELFPLAY, seed=(9, 9, 9))
+    second.restore_lanes(content)
+    assert second.lanes() == content == through.lanes()
+    games = [selfplay.play(TableEvaluator(2), Assignment(900, 2, 2))[0] for selfplay in (through, second)]
+    assert len(games[0]) == len(games[1]) > 10
+    assert all(map(same, *games))
+    assert through.lanes() == second.lanes()
+
+
+def test_lanes_that_are_damaged_or_of_another_run_are_refused_and_the_games_go_on():
+    selfplay = SelfPlay(engine_for(load_variant("gardner")), SEARCH, SELFPLAY, seed=(3, 0, 0))
+    selfplay.play(TableEvaluator(1), Assignment(100, 1, 1))
+    content = selfplay.lanes()
+    for damaged in (content[:-200], b"", content[:300] + bytes([content[300] ^ 1]) + content[301:]):
+        with pytest.raises((CorruptFile, CheckpointMismatch), match="lanes-000"):
+            selfplay.restore_lanes(damaged, "lanes-000")
+    fewer = SELFPLAY.model_copy(update={"games_per_worker": 4})
+    with pytest.raises(CheckpointMismatch, match="8 games, expected 4"):
+        SelfPlay(engine_for(load_variant("gardner")), SEARCH, fewer, seed=(1,)).restore_lanes(content)
+    with pytest.raises(CheckpointMismatch, match="another game"):
+        SelfPlay(engine_for(load_variant("chess")), SEARCH, SELFPLAY, seed=(1,)).restore_lanes(content)
+    assert selfplay.lanes() == content
+
+
+def test_budgets_grow_with_the_iterations():
+    stage = {"iteration": 3, "num_simulations": 12, "fast_simulations": 6}
+    cfg = SearchConfig.model_validate({**SEARCH.model_dump(), "stages": [stage]})
+    selfplay = SelfPlay(engine_for(load_variant("gardner")), cfg, SELFPLAY, seed=(3, 0, 0))
+    for iteration, full, fast in ((1, 8, 4), (2, 8, 4), (3, 12, 6), (4, 12, 6)):
+        _, stats = selfplay.play(UniformEvaluator(), Assignment(100, 1, iteration))
+        assert stats.simulations == full * stats.full_searches + fast * (stats.positions - stats.full_searches)
+
+
+def test_a_player_who_has_thought_its_game_lost_for_long_enough_resigns_and_errors_are_measured():
+    changes = {"resign_value": 0.15, "resign_moves": 2, "resign_playthrough": 0.4, "max_plies": 200}
+    cfg = SELFPLAY.model_copy(update=changes)
+    game = engine_for(load_variant("gardner"))
+    games, stats = SelfPlay(game, SEARCH, cfg, seed=(3, 0, 0)).play(TableEvaluator(2.0), Assignment(6000, 1, 1))
+    resigned = [record for record in games if record.resigned]
+    assert stats.resigned_games == len(resigned) >= 3
+    for record in resigned:
+        assert verify_game(game, record) is None
+        side = "wb".index(record.resigned)
+        assert record.white_score == side
+        mover = np.array([bool(row.view(np.uint8)[8]) for row in record.states]) == bool(side)
+        own = record.root_values[mover & (np.arange(record.num_plies) >= record.opening_plies)]
+        assert (own[-2:] < -0.15).all()
+    assert stats.resignations_checked >= 3
+    assert 0 < stats.resignations_wrong < stats.resignations_checked

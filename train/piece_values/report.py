@@ -11,6 +11,7 @@ from rich.box import SIMPLE_HEAVY
 from rich.table import Table
 
 from envs import Variant
+from models.storage import naming_full_disk, write_atomically
 from train.piece_values.forest import draw_forest, save_figure
 from train.piece_values.outcome import OutcomeValues, PieceEstimate
 from train.ratings import Interval
@@ -122,17 +123,18 @@ class Report:
 
     def write(self, folder: Path) -> list[Path]:
         """Write JSON, CSV, PNG and SVG into a folder, made if missing; return the paths."""
-        folder.mkdir(parents=True, exist_ok=True)
-        document = folder / f"{STEM}.json"
-        document.write_text(json.dumps(self.to_document(), indent=1, allow_nan=False) + "\n", encoding="utf-8")
-        rows = folder / f"{STEM}.csv"
-        rows.write_text(self.to_csv(), encoding="utf-8")
+        document, rows = folder / f"{STEM}.json", folder / f"{STEM}.csv"
+        with naming_full_disk(folder):
+            folder.mkdir(parents=True, exist_ok=True)
+        write_atomically(document, (json.dumps(self.to_document(), indent=1, allow_nan=False) + "\n").encode())
+        write_atomically(rows, self.to_csv().encode())
         figure = draw_forest(
             [(self.name_of(piece), piece) for piece in self.by_value()],
             title=f"Piece values in {self.variant.title}",
             notes=[note for note in (*self._refusals(), self.basis, self.warning) if note],
         )
-        return [document, rows, *save_figure(figure, folder / STEM)]
+        with naming_full_disk(folder / STEM):
+            return [document, rows, *save_figure(figure, folder / STEM)]
 
     def _refusals(self) -> list[str]:
         """Return one line for each reason why pieces have no value."""
