@@ -66,10 +66,8 @@ def write_durably(path: Path, content: bytes) -> None:
         DiskFull: there is no room for it.
         OSError: the folder cannot be written.
     """
-    with naming_full_disk(path), path.open("xb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
+    with naming_full_disk(path):
+        _write_new(path, content)
 
 
 def write_atomically(path: Path, content: bytes) -> None:
@@ -83,7 +81,7 @@ def write_atomically(path: Path, content: bytes) -> None:
     temporary.unlink(missing_ok=True)
     try:
         with naming_full_disk(path):
-            write_durably(temporary, content)
+            _write_new(temporary, content)
             temporary.replace(path)
     except OSError:
         temporary.unlink(missing_ok=True)
@@ -147,6 +145,13 @@ def sync_folder(folder: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def _write_new(path: Path, content: bytes) -> None:
+    with path.open("xb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
 
 
 def _refuse_constant(name: str) -> NoReturn:

@@ -15,6 +15,7 @@ from envs import InvalidFen, InvalidVariant
 from models.evaluator import ExportError
 from train.config import ConfigError
 from train.players import UnknownPlayer
+from train.supervisor import TooManyRestarts
 
 FAILED, USAGE, INTERRUPTED = 1, 2, 130
 USAGE_ERRORS = (ConfigError, InvalidFen, InvalidVariant, UnknownPlayer)
@@ -44,7 +45,7 @@ def with_exit_codes(command: Callable[P, R]) -> Callable[P, R]:
         except BrokenPipeError:  # whoever read the output has gone, as `head` does
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             raise typer.Exit(FAILED) from None
-        except (ValueError, OSError, ExportError, FloatingPointError) as error:
+        except (ValueError, OSError, ExportError, FloatingPointError, TooManyRestarts) as error:
             print(f"error: {error}", file=sys.stderr)
             raise typer.Exit(USAGE if isinstance(error, USAGE_ERRORS) else FAILED) from None
 

@@ -20,7 +20,7 @@ TOKEN_HELP = "set RAY_AUTH_TOKEN, or RAY_AUTH_TOKEN_PATH to a file that holds it
 
 
 def check_cluster(address: str, *, allow_unauthenticated: bool) -> None:
-    """Refuse a cluster that cannot be joined, or that anybody can join.
+    """Refuse a cluster that cannot be joined, or that anybody can join; then Ray's mode of authentication is set.
 
     Args:
         address: HOST:PORT of its head.
@@ -36,12 +36,14 @@ def check_cluster(address: str, *, allow_unauthenticated: bool) -> None:
                 f"ray.address {address}: this cluster asks for no token, so whoever reaches its ports can run code "
                 "on it; start its nodes with RAY_AUTH_MODE=token, or set ray.allow_unauthenticated=true"
             )
+        os.environ["RAY_AUTH_MODE"] = "disabled"
         return
     refusal = _refusal(address, mode="token")
     if refusal is not None:
         is_token = "Authentication" in refusal or "token" in refusal
         reason = f"it refuses our token, or there is none: {TOKEN_HELP}" if is_token else "it cannot be joined"
         raise ConfigError(f"ray.address {address}: {reason}\n{refusal}")
+    os.environ["RAY_AUTH_MODE"] = "token"
 
 
 def _check_answers(address: str) -> None:

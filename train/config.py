@@ -33,8 +33,8 @@ from train.config_sections import (
 
 __all__ = ["ConfigError", "RunConfig", "config_table", "from_document", "load_config"]
 
-LOCATION_KEYS = ("name", "run_root", "ray", "plugins")
-"""Top-level keys that say where things are, not what is computed; the config hash leaves them out."""
+LOCATION_KEYS = ("name", "run_root", "ray", "plugins", "checkpoints", "metrics")
+"""Top-level keys that say where things are and what is shown, not what is computed; the config hash leaves them out."""
 HASH_DIGITS = 16
 
 

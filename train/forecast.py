@@ -53,8 +53,8 @@ WARM_UP_STEPS = 2
 SHORT_GAMES, SHORT_PLIES = 16, 24
 """Games, and searched plies of each, that the learner's steps are measured on."""
 RANDOM_GAMES = 64
-RAY_MB, RAY_ACTOR_MB = 430, 65
-"""Resident memory of Ray's own processes, and what Ray adds to a worker (ray 2.52 to 2.56, on Linux)."""
+RAY_MB, RAY_ACTOR_MB = 545, 65
+"""Resident memory of Ray's own processes, and what Ray adds to each worker and to the trainer (Ray 2.60, Linux)."""
 ROOT = Path(__file__).resolve().parents[1]
 ONE_THREAD = {f"{name}_NUM_THREADS": "1" for name in ("OMP", "MKL", "OPENBLAS", "NUMBA")}
 
@@ -312,6 +312,7 @@ def _memory(
         "evaluation caches": here * cache / MB,
     }
     if cfg.workers and here:
+        sizes["trainer's code"] += RAY_ACTOR_MB
         sizes |= {"workers' code": here * code / MB, "Ray": RAY_MB}
     return {**sizes, "total": sum(sizes.values())}
 

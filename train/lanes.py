@@ -20,14 +20,12 @@ import numpy as np
 import numpy.typing as npt
 
 from envs import CompiledGame
-from models.storage import CheckpointMismatch, CorruptFile
-from train.archives import UNREADABLE
+from models.storage import CheckpointMismatch, CorruptFile, parse_json
+from train.archives import UNREADABLE, read_archive
 from train.shards import GameRecord, decode_games, encode_games
 from train.verification import verify_game
 
 FORMAT = 1
-MAX_BYTES = 1 << 30
-"""More than this is no file of ours."""
 
 
 @dataclass
@@ -105,6 +103,7 @@ class Lanes:
 
 _FUTURE = ("plays_on", "is_full", "streaks", "would_resign")
 """Fields of a game under way that its record does not hold."""
+_NOBODY_OR_SIDE = (-1, 0, 1)
 
 
 def pack_lanes(lanes: Lanes, game: CompiledGame) -> bytes:
@@ -137,15 +136,15 @@ def unpack_lanes(content: bytes, game: CompiledGame, where: str) -> Lanes:
         CheckpointMismatch: They are of another game or a newer format.
     """
     try:
-        with np.load(io.BytesIO(content[:MAX_BYTES]), allow_pickle=False) as archive:
-            meta, shard = json.loads(archive["meta"].tobytes()), archive["games"].tobytes()
-        version, futures = int(meta["format"]), list(meta["games"])
+        arrays = read_archive(content, ("meta", "games"), where)
+        meta, shard = parse_json(arrays["meta"].tobytes(), Path(where)), arrays["games"].tobytes()
+        version, futures, num_games = int(meta["format"]), list(meta["games"]), _integers(meta["num_games"])
     except UNREADABLE as error:
         raise CorruptFile(f"{where}: unreadable ({type(error).__name__}: {error})") from None
     if version != FORMAT:
         raise CheckpointMismatch(f"{where}: format {version}, this version reads {FORMAT}")
     records = decode_games(shard, game, Path(where))
-    if not len(records) == len(futures) == len(meta["num_games"]):
+    if not len(records) == len(futures) == len(num_games):
         raise CorruptFile(f"{where}: {len(records)} games, {len(futures)} random states")
     for number, record in enumerate(records):
         fault = verify_game(game, record)
@@ -153,7 +152,7 @@ def unpack_lanes(content: bytes, game: CompiledGame, where: str) -> Lanes:
             raise CorruptFile(f"{where}: the game of lane {number} is wrong: {fault}")
     try:
         games = tuple(_under_way(record, future) for record, future in zip(records, futures, strict=True))
-        return Lanes(_integers(meta["seed"]), _integers(meta["num_games"]), games)
+        return Lanes(_integers(meta["seed"]), num_games, games)
     except UNREADABLE as error:
         raise CorruptFile(f"{where}: a lane's state does not fit ({type(error).__name__}: {error})") from None
 
@@ -176,7 +175,7 @@ def _under_way(record: GameRecord, future: dict[str, Any]) -> GameUnderWay:
         plays_on=bool(future["plays_on"]),
         is_full=bool(future["is_full"]),
         streaks=[int(future["streaks"][0]), int(future["streaks"][1])],
-        would_resign=int(future["would_resign"]),
+        would_resign=_NOBODY_OR_SIDE.index(future["would_resign"]) - 1,
         states=list(record.states),
         actions=record.actions.tolist(),
         values=record.root_values.tolist(),

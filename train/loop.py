@@ -26,6 +26,7 @@ from models.network import GameSpec, NetworkConfig, check_network, untrained_net
 from models.pruning import prune_checkpoints
 from models.storage import CheckpointMismatch
 from train.arena import MatchResult
+from train.cluster import check_cluster
 from train.config import RunConfig, from_document
 from train.initial_weights import adopt_weights
 from train.interrupts import StopRequest
@@ -43,6 +44,7 @@ from train.runs import SHARDS, RunFolder, plugins_of_run, reading
 from train.selfplay import SelfPlayStats
 from train.shards import GameRecord, ShardInfo, write_index
 from train.verification import hold_out, store_games
+from train.warm_start import check_warm_start, warm_start
 from train.warm_up import warm_up
 from train.worker import WorkerTask
 from train.workers import start_workers
@@ -50,7 +52,7 @@ from train.workers import start_workers
 NETWORK_STREAM, SAMPLE_STREAM = range(2)
 GAMES = "games"
 """A run's folder for games as PGN."""
-LANES = "lanes-{:03d}.npz"
+LANES = "lanes-{:05d}.npz"
 """A checkpoint's file with the games under way of a worker."""
 
 
@@ -105,7 +107,10 @@ def train(
             and saved, unless it was asked twice.
     """
     load_variant(cfg.variant, cfg.options)  # nothing is made on disk for a game that cannot be honoured
+    if cfg.ray.address is not None:
+        check_cluster(cfg.ray.address, allow_unauthenticated=cfg.ray.allow_unauthenticated)
     loaded = plugins_of_run(cfg, run_dir, resume=resume, given=plugins)
+    check_warm_start(cfg.warm_start)
     folder = RunFolder(run_dir)
     try:
         trainer = Trainer(cfg, folder, resume=resume, reporter=reporter, plugins=loaded)
@@ -214,7 +219,8 @@ class Trainer:
         if checkpoint is not None:
             self._restore_lanes(checkpoint)
         else:
-            self._save()
+            found = warm_start(self.cfg, self.game, self.learner, run_dir=self.folder.path, reporter=self.reporter)
+            self._save(warm_start=found)
         if self.matches.plays_int8:
             self.workers.use_int8()
         self.observer = RunObserver(
@@ -286,8 +292,8 @@ class Trainer:
         report.write(self.folder.report)
         return report, ""
 
-    def _save(self) -> None:
-        """Commit the run as it stands."""
+    def _save(self, **more: Mapping[str, float]) -> None:
+        """Commit the run as it stands; `more` is kept in the checkpoint's state."""
         verdict, kept = self.matches.verdict, self.cfg.checkpoints
         state: dict[str, Any] = {
             **identity(self.variant, self.learner.network),
@@ -299,6 +305,7 @@ class Trainer:
             "sample_rng": self.rng.bit_generator.state,
             SHARDS: write_index(self.shards),
             "precision": asdict(verdict) if verdict else None,
+            **more,
         }
         lanes = {LANES.format(number): content for number, content in enumerate(self.workers.lanes())}
         path = self.folder.path
@@ -335,7 +342,8 @@ class Trainer:
                 raise CheckpointMismatch(f"those of {len(stored)} workers, now {max(1, self.cfg.workers)}")
             self.workers.restore_lanes(stored)
         except CheckpointMismatch as mismatch:
-            self.reporter.say(f"{done}; the games under way then are lost: {mismatch}")
+            cause = getattr(mismatch, "cause", mismatch)  # Ray's own text is a worker's whole traceback
+            self.reporter.say(f"{done}; the games under way then are lost: {cause}")
         else:
             self.reporter.say(f"{done}, and those under way")
 

@@ -273,7 +273,7 @@ class ReplayBuffer:
         with_policy, without = self.num_policy_rows, self.num_rows - self.num_policy_rows
         if with_policy == 0 or without == 0:
             return batch_size if with_policy else 0
-        return round(self._cfg.policy_share * batch_size)
+        return max(1, round(self._cfg.policy_share * batch_size))
 
     def _batch(self, drawn: DrawnRows) -> Batch:
         """Turn rows into what the network is trained on."""

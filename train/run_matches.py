@@ -44,7 +44,8 @@ class RunMatches:
     @property
     def plays_int8(self) -> bool:
         """Whether self-play evaluates in int8."""
-        return self.verdict is not None and self.verdict.precision == INT8
+        asked = self._cfg.inference.precision == INT8
+        return asked and self.verdict is not None and self.verdict.precision == INT8
 
     def play_due(self, network: PolicyValueNetwork, name: str, iteration: int) -> list[MatchResult]:
         """Play the matches that are due after an iteration; the verdict may change.

@@ -1,7 +1,7 @@
 """A run's folder: its config, its manifest, its lock, and what is where.
 
 runs/<name>/ config.yaml  manifest.json  metrics.jsonl  checkpoints/  replay/  quarantine/  uncommitted/  tensorboard/
-             report/  .lock  .holder.json
+             games/  warm_start/  report/  .lock  .holder.json
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from train.run_lock import HOLDER_FILE, LOCK_FILE, locked
 from train.shards import ShardInfo, read_index
 
 CONFIG_FILE, MANIFEST_FILE = "config.yaml", "manifest.json"
-OWN_FOLDERS = (FOLDER, "replay", "quarantine", "uncommitted", "games", "tensorboard", "report")
+OWN_FOLDERS = (FOLDER, "replay", "quarantine", "uncommitted", "games", "warm_start", "tensorboard", "report")
 OWN_FILES = (CONFIG_FILE, MANIFEST_FILE, "metrics.jsonl", LOCK_FILE, HOLDER_FILE)
 """What a run writes in its folder; other things there are let be."""
 FORMAT = 1
@@ -168,12 +168,17 @@ class RunFolder:
         return shards
 
     def set_aside_uncommitted(self, committed: set[str]) -> list[str]:
-        """Move shards that no checkpoint names to `uncommitted/`, which keeps the newest few; return their names."""
+        """Move shards that the checkpoint at hand does not name to `uncommitted/`; return their names.
+
+        All of these stay there, since newer checkpoints, moved away or refused, may name them; of earlier ones the
+        newest few.
+        """
+        earlier = sorted(self.uncommitted.glob("*.npz"))
         loose = [file for file in sorted(self.replay.glob("*.npz")) if file.name not in committed]
         for file in loose:
             self.uncommitted.mkdir(exist_ok=True)
             file.replace(self.uncommitted / f"{time.time_ns()}-{file.name}")
-        for old in sorted(self.uncommitted.glob("*.npz"))[:-UNCOMMITTED_KEPT]:
+        for old in earlier[:-UNCOMMITTED_KEPT]:
             old.unlink()
         return [file.name for file in loose]
 

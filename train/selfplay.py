@@ -43,8 +43,7 @@ class SelfPlayStats:
         root_values: Sum of the absolute root values.
         policy_entropies: Sum of the entropies of the policy targets, in nats.
         prior_divergences: Sum of the divergences of the network's policies from the policy targets, in nats.
-        resigned_games: Games that ended by resignation.
-        resignations_checked: Games that ended though a player would have resigned.
+        resignations_checked: Games played on to their end though a player would have resigned.
         resignations_wrong: Those among them which that player did not lose.
     """
 
@@ -57,7 +56,6 @@ class SelfPlayStats:
     root_values: float = 0.0
     policy_entropies: float = 0.0
     prior_divergences: float = 0.0
-    resigned_games: int = 0
     resignations_checked: int = 0
     resignations_wrong: int = 0
 
@@ -178,7 +176,8 @@ class SelfPlay:
 
         Raises:
             CorruptFile: The content is damaged; the games here go on.
-            CheckpointMismatch: It holds games of another game, or another number of them; likewise.
+            CheckpointMismatch: It holds games of another game, or another number of them; likewise. Or games longer
+                than the ply cap; then new ones begin.
         """
         lanes = unpack_lanes(content, self._env.game, where)
         if len(lanes.games) != len(self._lanes):
@@ -191,6 +190,10 @@ class SelfPlay:
             actions = [game.actions[ply] if moves else 0 for game, moves in zip(self._games, moving, strict=True)]
             self._env.step(actions, moving)
         self._iteration = None
+        longest = max(len(game.actions) for game in self._games)
+        if self._env.over.any():
+            self._games = [self._start_game(lane) for lane in range(len(self._lanes))]
+            raise CheckpointMismatch(f"{where}: a game of {longest} plies, max_plies is {self._cfg.max_plies}")
 
     def _begin_iteration(self, iteration: int) -> None:
         """Let every lane search its position anew with the iteration's weights and budgets."""
@@ -253,11 +256,10 @@ class SelfPlay:
         """Return the record of a lane's game, and count what it says of resignation."""
         game, words = self._games[lane], self._env.game.state_words
         if resigned:
-            stats.resigned_games += 1
             score, termination = float(game.would_resign), 0  # 0 is White, whose resignation scores 0
         else:
             score, termination = float(self._env.white_score[lane]), int(self._env.terminations[lane])
-        if termination and game.would_resign >= 0:
+        if game.plays_on and game.would_resign >= 0 and termination:  # what the ply cap cut says nothing
             stats.resignations_checked += 1
             stats.resignations_wrong += score != game.would_resign
         return game.record(score, termination, model_version=model_version, words=words, resigned=resigned)

@@ -21,7 +21,6 @@ from typing import Any
 import psutil
 
 from models.evaluator import Weights
-from train.cluster import check_cluster
 from train.config import ConfigError, RunConfig
 from train.config_sections import RayConfig
 from train.inference import Evaluations, InferenceService, RemoteEvaluator
@@ -52,6 +51,8 @@ QUIET = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_DEDUP_LOGS_SKIP_REGEX": "."}
 """Report nothing to Ray's makers, and print nothing on stdout about processes that ended: the supervisor does so."""
 LOOPBACK_ONLY = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"
 """Set to 0, Ray takes 127.0.0.1 for this machine's address, on Linux too, and listens nowhere else."""
+START_TRIES = 3
+"""Ray gives its processes 30 s to start, which on a busy machine may be too little."""
 HEALTH = "health"
 """Methods of this group answer while the actor is busy."""
 STORE_BYTES, STORE_BYTES_PER_PROCESS = 256 << 20, 32 << 20
@@ -81,13 +82,13 @@ class RayWorkers:
         Raises:
             ConfigError: The cluster cannot be joined, or has not what the config asks for.
         """
-        self._session = SessionFolder() if cfg.address is None else None
         self._under_way = [0] * num_workers
-        self._ray: Any = None
+        self._session: SessionFolder | None = None
+        if cfg.address is None:
+            self._ray, self._session = _start_ray(num_workers + cfg.inference_actors)
+        else:
+            self._ray = _join_ray(cfg)
         try:
-            self._ray = (
-                _start_ray(self._session, num_workers + cfg.inference_actors) if self._session else _join_ray(cfg)
-            )
             self._fleet = _RayFleet(task, num_workers, cfg)
             patience = Patience(cfg.heartbeat_timeout_s, cfg.start_timeout_s, cfg.max_restarts)
             self._supervisor = Supervisor(self._fleet, patience, on_loss=self._count_loss)
@@ -125,12 +126,9 @@ class RayWorkers:
 
     def close(self) -> None:
         """End the actors, leave Ray, and remove what a local one has left."""
-        try:
-            if self._ray is not None:
-                self._ray.shutdown()
-        finally:
-            if self._session is not None:
-                self._session.close()
+        self._ray.shutdown()
+        if self._session is not None:
+            self._session.close()
 
     def _ask_all(self, method: str, arguments: Sequence[tuple[object, ...]]) -> list[Any]:
         job = AskAll(method, arguments)
@@ -243,7 +241,10 @@ class _RayFleet:
         self._worker = _actor_class(_WorkerActor, scheduling_strategy="SPREAD")
         device = _inference_device(cfg)
         actor = self.inference_class(device)
-        self._inference = [actor.remote(self._shared, device, cfg, num_workers) for _ in range(cfg.inference_actors)]
+        self._inference = [
+            actor.remote(self._shared, device, cfg, len(range(number, num_workers, cfg.inference_actors)))
+            for number in range(cfg.inference_actors)
+        ]
 
     def start(self, number: int, life: int | None) -> _RayProcess:
         """See `supervisor.Fleet`."""
@@ -325,35 +326,40 @@ def _kill_actor_process(pid: int) -> None:
         return
 
 
-def _start_ray(session: SessionFolder, num_cpus: int) -> Any:
-    """Start a Ray of our own on the loopback interface; return its module."""
-    # Ray reads these when it is imported, and so do its processes.
-    os.environ.update({**QUIET, "RAY_AUTH_MODE": "token", LOOPBACK_ONLY: "0"})
+def _start_ray(num_cpus: int) -> tuple[Any, SessionFolder]:
+    """Start a Ray of our own on the loopback interface; return its module and its folder."""
+    # Ray reads these when it is imported, and so do its processes; unasked, it gives its workers niceness 15.
+    os.environ.update({**QUIET, "RAY_AUTH_MODE": "token", LOOPBACK_ONLY: "0", "RAY_worker_niceness": "0"})
     if "RAY_AUTH_TOKEN_PATH" not in os.environ:
         os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))
     import ray
 
-    with _own_signals():
-        ray.init(
-            address="local",
-            num_cpus=num_cpus,
-            object_store_memory=STORE_BYTES + num_cpus * STORE_BYTES_PER_PROCESS,
-            include_dashboard=False,
-            log_to_driver=False,
-            logging_level=logging.ERROR,
-            _node_ip_address="127.0.0.1",
-            _temp_dir=str(session.path),
-        )
-    return ray
+    for tries_left in reversed(range(START_TRIES)):
+        session = SessionFolder()
+        try:
+            with _own_signals():
+                ray.init(
+                    address="local",
+                    num_cpus=num_cpus,
+                    object_store_memory=STORE_BYTES + num_cpus * STORE_BYTES_PER_PROCESS,
+                    include_dashboard=False,
+                    log_to_driver=False,
+                    logging_level=logging.ERROR,
+                    _node_ip_address="127.0.0.1",
+                    _temp_dir=str(session.path),
+                )
+        except BaseException as error:
+            session.close()
+            if not tries_left or not isinstance(error, Exception):
+                raise
+        else:
+            break
+    return ray, session
 
 
 def _join_ray(cfg: RayConfig) -> Any:
-    """Become a driver of a cluster, of which this machine is a node; return Ray's module."""
-    assert cfg.address is not None
-    check_cluster(cfg.address, allow_unauthenticated=cfg.allow_unauthenticated)
+    """Become a driver of a cluster that `check_cluster` approved; this machine is a node of it. Return Ray's module."""
     os.environ.update(QUIET)
-    if not cfg.allow_unauthenticated:
-        os.environ["RAY_AUTH_MODE"] = "token"
     import ray
 
     with _own_signals():
@@ -365,9 +371,11 @@ def _join_ray(cfg: RayConfig) -> Any:
 def _own_signals() -> Iterator[None]:
     """Keep what SIGTERM does: Ray would exit at once."""
     before = signal.getsignal(signal.SIGTERM)
-    yield
-    if threading.current_thread() is threading.main_thread():
-        signal.signal(signal.SIGTERM, before)
+    try:
+        yield
+    finally:
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGTERM, before)
 
 
 def _inference_device(cfg: RayConfig) -> str:

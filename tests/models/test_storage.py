@@ -71,7 +71,7 @@ def test_a_full_disk_leaves_the_old_file_and_no_temporary_one(tmp_path, monkeypa
 
     (tmp_path / "config.yaml").write_bytes(b"old")
     monkeypatch.setattr("os.fsync", full)
-    with pytest.raises(DiskFull, match=r"config\.yaml"):
+    with pytest.raises(DiskFull, match=r"/config\.yaml: No space"):
         write_atomically(tmp_path / "config.yaml", b"new")
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == {"config.yaml": b"old"}
 

@@ -59,6 +59,7 @@ def child_main(arguments: list[str], log: str) -> None:
     os.setpgid(0, 0)
     os.dup2(os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND), 2)
     os.dup2(2, 1)
+    os.environ["CRASH_COUNT"] = str(Path(log).with_suffix(".tally"))
     crash_child.main(arguments)
 
 
@@ -144,7 +145,7 @@ class CrashRun:
         """Check the run as a kill left it."""
         leftovers = list(self.run_dir.rglob(".tmp-*"))
         assert len([path for path in leftovers if not path.parent.name.startswith(".tmp-")]) <= MAX_LEFTOVERS
-        assert len(list(self.run_dir.glob("uncommitted/*"))) <= UNCOMMITTED_KEPT
+        assert len(list(self.run_dir.glob("uncommitted/*"))) <= UNCOMMITTED_KEPT + 1
         assert not list(self.run_dir.glob(f"{FOLDER}/*refused*"))
         paths = checkpoint_paths(self.run_dir)
         if not paths:

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import random
 import re
 import subprocess
@@ -25,12 +24,11 @@ DISK_MB = 12
 MESSAGE = r"error: {run_dir}/\S+: No space left on device \([0-9.]+ MB are free"
 
 
-def operations_of_an_iteration(run: CrashRun, tally: Path) -> int:
+def operations_of_an_iteration(run: CrashRun) -> int:
     """Resume the run once; return how many file operations it took until an iteration was done and saved."""
-    tally.unlink(missing_ok=True)
-    os.environ["CRASH_COUNT"] = str(tally)
+    tally = run.config.with_suffix(".tally")
+    tally.unlink()
     run.stop_gently()
-    del os.environ["CRASH_COUNT"]
     return tally.stat().st_size
 
 
@@ -57,7 +55,7 @@ def run_full_disks(folder: Path, *, every: int) -> dict[str, Any]:
     config.write_text(CONFIG.format(workers=0))
     run = CrashRun(disk / "run", config, random.Random(1))
     run.stop_gently()
-    operations = operations_of_an_iteration(run, folder / "tally")
+    operations = operations_of_an_iteration(run)
     named = set()
     for number in range(1, operations + 1, every):
         named.add(re.sub(r"[0-9]+", "N", fill_at(run, number).partition(":")[0]))

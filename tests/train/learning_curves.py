@@ -72,7 +72,7 @@ class Setting:
 
 SETTINGS = {
     "gardner": Setting(360_000, {"max_plies": 100, "odds_share": 0.3, "stagger_plies": 30}, 40),
-    "separate_realms_2": Setting(360_000, {"max_plies": 150, "odds_share": 0.5, "stagger_plies": 60}, 24),
+    "separate_realms_2": Setting(240_000, {"max_plies": 150, "odds_share": 0.5, "stagger_plies": 60}, 24),
 }
 
 

@@ -213,16 +213,17 @@ def ruin(learner: Learner) -> None:
         learner.network.stem.conv.weight[0, 0, 0, 0] = np.nan
 
 
-def test_several_bad_steps_in_a_row_go_back_to_the_start_of_the_phase_and_learning_goes_on():
+@pytest.mark.parametrize("phases", [0, 1])
+def test_several_bad_steps_in_a_row_go_back_to_the_start_of_the_phase_and_learning_goes_on(phases):
     learner, straight = Learner(make_network(), QUICK), Learner(make_network(), QUICK)
-    for one in (learner, straight):
+    for one in (learner, straight) * phases:
         one.step(make_batch())
         one.snapshot()
     learner.step(make_batch(seed=1))
     ruin(learner)
     for _ in range(MAX_SKIPPED_IN_A_ROW):
         assert learner.step(make_batch(seed=2))["skipped"] == 1
-    assert (learner.steps, learner.rollbacks, learner.skipped_steps) == (1, 1, MAX_SKIPPED_IN_A_ROW)
+    assert (learner.steps, learner.rollbacks, learner.skipped_steps) == (phases, 1, MAX_SKIPPED_IN_A_ROW)
     for one in (learner, straight):
         assert one.step(make_batch(seed=3))["skipped"] == 0
     for part in ("learner", "optimizer"):

@@ -24,6 +24,7 @@ SMALL = {
     "network": {"blocks": 1, "channels": 8, "soft_policy": True, "future_pieces": True},
     "learner": {"batch_size": 64, "warmup_steps": 5},
     "evaluation": {"games": 8, "simulations": 4},
+    "metrics": {"histograms_every": 0, "pictures_every": 0},
     "piece_values": {"bootstrap": 100, "min_games": 10, "min_games_per_piece": 2},
 }
 

@@ -225,13 +225,15 @@ def test_a_damaged_committed_shard_is_refused_by_name_with_the_way_back(folder, 
     assert [shard.name for shard in folder.committed_shards(latest(folder))] == ["000000.npz", "000001.npz"]
 
 
-def test_games_that_no_checkpoint_names_are_set_aside_and_few_of_them_stay(folder):
+def test_games_that_no_checkpoint_names_are_set_aside_and_few_of_earlier_ones_stay(folder):
     commit(folder, 1)
     for number in range(UNCOMMITTED_KEPT + 3):
         (folder.replay / f"{number + 1:06d}.npz").write_bytes(b"loose")
     named = {shard.name for shard in folder.committed_shards(latest(folder))}
     assert len(folder.set_aside_uncommitted(named)) == UNCOMMITTED_KEPT + 3
     assert [path.name for path in folder.replay.iterdir()] == ["000000.npz"]
+    assert len(list(folder.uncommitted.iterdir())) == UNCOMMITTED_KEPT + 3
+    assert folder.set_aside_uncommitted(named) == []
     kept = sorted(path.name.partition("-")[2] for path in folder.uncommitted.iterdir())
     assert kept == [f"{number:06d}.npz" for number in range(4, UNCOMMITTED_KEPT + 4)]
 

@@ -99,9 +99,16 @@ class FakeFleet:
         return self.services[-1]
 
     def ready(self, tickets, timeout_s):
-        self.now += 1.0
-        for process in self.processes + self.services:
-            process.work()
+        """Return one ticket, of which there may be more; a second goes by where there is none."""
+        found = self.answered(tickets)
+        if not found:
+            self.now += 1.0
+            for process in self.processes + self.services:
+                process.work()
+            found = self.answered(tickets)
+        return found[:1]
+
+    def answered(self, tickets):
         return [ticket for ticket in tickets if any(ticket in p.answers for p in self.processes + self.services)]
 
     def answer(self, ticket):
@@ -210,7 +217,7 @@ def test_a_supervisor_that_was_suspended_itself_kills_nobody(where, number):
 
     setattr(fleet, where, suspended)
     supervisor, _, _ = supervise(fleet)
-    assert fleet.now > 3000
+    assert fleet.now > 1000
     assert not any(supervisor.faults.values())
 
 

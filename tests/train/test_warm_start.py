@@ -140,7 +140,7 @@ def test_a_start_that_was_killed_is_made_again(tmp_path):
 
 def test_stored_games_train_as_well(tmp_path):
     games = play_games(VARIANT, RandomPlayer(), QUICK, seed=5)
-    for number, part in enumerate((games[:20], games[20:])):
+    for number, part in enumerate((games[:12], games[12:])):
         write_shard(tmp_path / "given", str(number), part, GAME)
     stored = QUICK.model_copy(update={"player": None, "shards": str(tmp_path / "given")})
     learner, done = start(make_config(stored), tmp_path / "run")
