@@ -346,4 +346,8 @@ def _whole_lines(path: Path) -> list[str]:
 
 
 def _kept_lines(path: Path, resume_after: int) -> list[str]:
-    return [line for line in _whole_lines(path) if json.loads(line)["iteration"] <= resume_after]
+    """Return each iteration's first line; a second one, of what followed the last, is made anew in any case."""
+    first: dict[int, str] = {}
+    for line in _whole_lines(path):
+        first.setdefault(json.loads(line)["iteration"], line)
+    return [line for iteration, line in first.items() if iteration <= resume_after]

@@ -123,22 +123,6 @@ def test_a_config_that_was_edited_before_a_run_goes_on_is_warned_about(finished,
     assert warned == [False, True]
 
 
-def test_a_run_that_is_stopped_and_resumed_makes_the_same_games_and_weights_as_one_that_is_not(tmp_path):
-    through = run(tmp_path / "through", iterations=3).run_dir
-    folder = tmp_path / "stopped"
-    run(folder, iterations=1)
-    for iterations in (2, 3):
-        run(folder, resume=True, iterations=iterations)
-    states = [load_checkpoint(checkpoint_paths(path)[0]) for path in (through, folder)]
-    assert states[0].state["shards"] == states[1].state["shards"]  # their SHA-256 too
-    assert states[0].attachments == states[1].attachments
-    for part in ("model", "learner", "optimizer"):
-        tensors = [getattr(state.tensors, part) for state in states]
-        assert tensors[0].keys() == tensors[1].keys()
-        for name, value in tensors[0].items():
-            np.testing.assert_array_equal(value.numpy(), tensors[1][name].numpy(), err_msg=name)
-
-
 def test_games_under_way_of_another_number_of_workers_are_lost_and_the_run_goes_on(tmp_path, monkeypatch):
     said: list[str] = []
     run(tmp_path / "run", iterations=1)

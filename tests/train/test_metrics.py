@@ -68,6 +68,7 @@ def test_resuming_drops_later_lines_and_a_torn_one(tmp_path: Path) -> None:
     with MetricsWriter(tmp_path) as writer:
         for iteration in (1, 2, 3):
             writer.write(iteration, {"train/loss": float(iteration)})
+        writer.write(2, {"eval/score/random": 0.5})  # as after the last iteration of a run
     path = tmp_path / "metrics.jsonl"
     path.write_text(path.read_text() + '{"iteration": 4, "metr')
     with MetricsWriter(tmp_path, resume_after=2) as writer:

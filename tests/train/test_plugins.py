@@ -22,7 +22,7 @@ from models.evaluator import UniformEvaluator
 from models.network import GameSpec, NetworkConfig, untrained_network
 from scripts import evaluate, piece_values, train
 from tests.train.stored_run import config
-from train import plugins, workers
+from train import plugins
 from train.baselines import BASELINES, RandomPlayer
 from train.config import ConfigError, RunConfig
 from train.learner import Learner
@@ -30,7 +30,8 @@ from train.players import make_player
 from train.plugins import check_names, load_plugins
 from train.runs import RunFolder, plugins_of_run
 from train.search import SEARCH_POLICIES, Node, SearchSettings
-from train.workers import SelfPlayWorker, WorkerTask
+from train.selfplay import Assignment
+from train.worker import SelfPlayWorker, WorkerTask
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "extend.md").read_text(encoding="utf-8")
 BLOCK = re.compile(r"```\w+\n# (\S+)\n(.*?)```", re.DOTALL)
@@ -320,13 +321,13 @@ def at_once(**changes: object) -> RunConfig:
 
 
 def test_a_worker_elsewhere_runs_the_policy_by_content(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(workers, "OnnxEvaluator", Uniform)
+    monkeypatch.setattr("train.worker.OnnxEvaluator", Uniform)
     task = task_of(at_once())
     Path("mine.py").unlink()
-    here = SelfPlayWorker(task, 0).play(None, 100, 0)
+    here = SelfPlayWorker(task, 0).play(Assignment(100, 0, 1))
     assert Path("ran").read_text() == "x"
     forget()
-    there = SelfPlayWorker(task, 0).play(None, 100, 0)
+    there = SelfPlayWorker(task, 0).play(Assignment(100, 0, 1))
     assert Path("ran").read_text() == "xx"
     assert here[1] == there[1]
     assert here[1].positions >= 100

@@ -93,7 +93,7 @@ def test_a_run_plays_the_match_itself_and_keeps_to_float_where_four_games_show_n
 def test_a_run_that_passes_uses_int8_also_when_resumed_and_plays_the_same_games_again(tmp_path, monkeypatch):
     monkeypatch.setattr(precision, "LEAST_SCORE", 0)
     made = []
-    monkeypatch.setattr("train.workers.Int8Evaluator", lambda *a, **k: made.append(Int8Evaluator(*a, **k)) or made[-1])
+    monkeypatch.setattr("train.worker.Int8Evaluator", lambda *a, **k: made.append(Int8Evaluator(*a, **k)) or made[-1])
     first, second = tmp_path / "first", tmp_path / "20261130"
     for folder in (first, second):
         assert run(folder, iterations=2)[0] == {1: 0, 2: 1}
@@ -101,7 +101,7 @@ def test_a_run_that_passes_uses_int8_also_when_resumed_and_plays_the_same_games_
     games = [read_shard(folder / "replay" / "000001.npz", game) for folder in (first, second)]
     assert [record.actions.tolist() for record in games[0]] == [record.actions.tolist() for record in games[1]]
     assert state_of(first)["precision"] == state_of(second)["precision"]
-    monkeypatch.setattr(loop, "play_precisions", None)  # never again
+    monkeypatch.setattr("train.run_matches.play_precisions", None)  # never again
     used, judged = run(first, resume=True)
     assert used == {1: 0, 2: 1, 3: 1}
     assert list(judged) == [1]
