@@ -132,17 +132,18 @@ class PublishedGraph:
 
     def __init__(self, graph: bytes) -> None:
         """Read what `export_graph` returns."""
+        self._graph = graph
         self.model = onnx.load_from_string(graph)
-        metadata = {entry.key: entry.value for entry in self.model.metadata_props}
-        self._shapes: Shapes = {name: tuple(shape) for name, shape in json.loads(metadata[_WEIGHTS]).items()}
-        initialisers = self.model.graph.initializer
-        self._held = {tensor.name: tensor for tensor in initialisers if tensor.name in self._shapes}
+        shapes = next(entry.value for entry in self.model.metadata_props if entry.key == _WEIGHTS)
+        self._shapes: Shapes = {name: tuple(shape) for name, shape in json.loads(shapes).items()}
 
     def publish(self, weights: Weights) -> None:
-        """Replace the weights in `model`, see `NetworkEvaluator`."""
+        """Replace `model` by one with these weights, see `NetworkEvaluator`."""
         _check_weights(self._shapes, weights)
-        for name, tensor in self._held.items():
-            tensor.raw_data = np.ascontiguousarray(weights[name], dtype="<f4").tobytes()
+        model = onnx.load_from_string(self._graph)  # a message would keep the memory of all weights that it ever had
+        for tensor in (one for one in model.graph.initializer if one.name in self._shapes):
+            tensor.raw_data = np.ascontiguousarray(weights[tensor.name], dtype="<f4").tobytes()
+        self.model = model
 
 
 def open_session(model: onnx.ModelProto, threads: int) -> onnxruntime.InferenceSession:

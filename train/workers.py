@@ -47,8 +47,8 @@ SINGLE_THREAD = {
     "OPENBLAS_NUM_THREADS": "1",
     "NUMBA_NUM_THREADS": "1",
 }
-QUIET = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_DEDUP_LOGS_SKIP_REGEX": "."}
-"""Report nothing to Ray's makers, and print nothing on stdout about processes that ended: the supervisor does so."""
+QUIET = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_DEDUP_LOGS_SKIP_REGEX": ".", "RAY_task_events_report_interval_ms": "0"}
+"""Report nothing to Ray's makers, print nothing about processes that ended, keep no list of calls, which grows."""
 LOOPBACK_ONLY = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"
 """Set to 0, Ray takes 127.0.0.1 for this machine's address, on Linux too, and listens nowhere else."""
 START_TRIES = 3
