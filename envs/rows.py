@@ -108,6 +108,11 @@ def boards(game: CompiledGame, rows: U64Array) -> U8Array:
     return data[:, layout.HEADER_BYTES : layout.HEADER_BYTES + game.variant.num_squares]
 
 
+def actions_of(words: U64Array) -> npt.NDArray[np.int32]:
+    """Return the actions in move words (`layout.py`), int32 of the same shape."""
+    return ((words >> _U64(16)) & _U64(0xFFFF)).astype(np.int32)
+
+
 def to_play(game: CompiledGame, rows: U64Array) -> U8Array:
     """Return the side to move of rows, uint8 [N]: 0 White, 1 Black."""
     return _writable(game, rows).view(np.uint8).reshape(len(rows), 8 * game.state_words)[:, layout.TO_PLAY].copy()

@@ -19,7 +19,7 @@ from envs import kernels, lane_kernels, layout
 from envs.errors import IllegalAction
 from envs.layout import U64Array
 from envs.notation import NO_PROMOTION, format_move, parse_move
-from envs.rows import checked_actions, engine_for, format_fen, observe, outcome_of, read_fen
+from envs.rows import actions_of, checked_actions, engine_for, format_fen, observe, outcome_of, read_fen
 from envs.tables import CompiledGame
 from envs.termination import Outcome
 from envs.variant import BLACK, Variant
@@ -253,8 +253,7 @@ class VectorEnv:
 
     def legal_actions(self, lane: int) -> npt.NDArray[np.int32]:
         """Return the legal actions of a lane, int32, in the order of generation."""
-        words = self._moves[lane, : self.legal_counts[lane]]
-        return ((words >> np.uint64(16)) & np.uint64(0xFFFF)).astype(np.int32)
+        return actions_of(self._moves[lane, : self.legal_counts[lane]])
 
     def sample_actions(self) -> npt.NDArray[np.int64]:
         """Draw a legal action for every lane, each with equal chance; consumes B numbers of `rng`.

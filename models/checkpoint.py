@@ -4,7 +4,7 @@
                        learner.safetensors     the weights that learn
                        optimizer.safetensors   the optimiser's moments
                        state.json              game, network, counters, rng states, shards
-                       lanes-000.npz ...       attachments: whatever else its writer keeps, as plain bytes
+                       lanes-00000.npz ...     attachments: whatever else its writer keeps, as plain bytes
                        MANIFEST.json           SHA-256 of all of the above; written last
 The folder is written under a temporary name and renamed; it holds what its manifest lists and nothing else. Nothing
 is pickled. Loading falls back through older checkpoints and says so; where none is valid it raises: it never goes on
@@ -144,7 +144,7 @@ def save_checkpoint(
         iteration: number of the checkpoint, at least 0.
         tensors: weights and moments, on any device.
         state: JSON-able, with finite numbers; must hold what `identity` returns.
-        attachments: further files of the checkpoint, by name: lower case, with an ending, such as `lanes-000.npz`.
+        attachments: further files of the checkpoint, by name: lower case, with an ending, such as `lanes-00000.npz`.
 
     Returns:
         The checkpoint's folder.

@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from envs import CompiledGame, VectorEnv, layout, observe
 from envs.game_kernels import verdict
-from envs.rows import board_of, format_fen, legal_moves, outcome_of_verdict, thread_scratch
+from envs.rows import actions_of, board_of, format_fen, legal_moves, outcome_of_verdict, thread_scratch
 from models.evaluator import Evaluator
 from train import analysis_kernels as kernels
 from train import search_kernels
@@ -303,7 +303,7 @@ class Analysis:
         is_short = (proofs == kernels.WIN) | (proofs == kernels.DRAW)
         merits = np.select([is_short, proofs == kernels.PROVEN_LOSS], [-plies, plies], visits)
         groups = np.select([proofs == kernels.WIN, proofs == kernels.PROVEN_LOSS, proofs == kernels.DRAW], [4, 0, 1], 2)
-        later = -((tree[search_kernels.EDGE_MOVE][edges] >> np.uint64(16)) & np.uint64(0xFFFF)).astype(np.int64)
+        later = -actions_of(tree[search_kernels.EDGE_MOVE][edges])
         ranks = later, tree[search_kernels.EDGE_PRIOR][edges], values, merits
         order: npt.NDArray[np.int64] = np.lexsort((*ranks, groups))
         unproven = order[proofs[order] == kernels.UNPROVEN]

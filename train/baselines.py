@@ -12,7 +12,7 @@ from envs import CompiledGame, VectorEnv, legal_actions
 from envs.bounded_memory import remember
 from envs.layout import BLACK_CODE, U64Array
 from envs.notation import piece_code
-from envs.rows import boards, captured_pieces, legal_moves, to_play
+from envs.rows import actions_of, boards, captured_pieces, legal_moves, to_play
 from envs.variant import BLACK, WHITE
 from train.arena import Player
 from train.mobility import mobility_values
@@ -94,9 +94,7 @@ class GreedyPlayer:
         ladder = (gains == gains.max(axis=1, keepdims=True)).cumsum(axis=1)  # (L, M): candidates so far
         drawn = (rng.random(lanes.size) * ladder[:, -1]).astype(np.int64)
         chosen = (ladder > drawn[:, None]).argmax(axis=1)
-        words = moves[np.arange(lanes.size), chosen]
-        actions: NDArray[np.int32] = (words >> np.uint64(16) & np.uint64(0xFFFF)).astype(np.int32)
-        return actions
+        return actions_of(moves[np.arange(lanes.size), chosen])
 
     def _gains(self, game: CompiledGame, rows: U64Array, moves: U64Array) -> NDArray[np.float64]:
         """Return what each move's victims are worth to the mover, float64 [L, M]."""

@@ -33,7 +33,7 @@ from train.config_sections import (
 
 __all__ = ["ConfigError", "RunConfig", "config_table", "from_document", "load_config"]
 
-LOCATION_KEYS = ("name", "run_root", "ray", "plugins", "checkpoints", "metrics")
+UNHASHED_KEYS = ("name", "run_root", "ray", "plugins", "checkpoints", "metrics")
 """Top-level keys that say where things are and what is shown, not what is computed; the config hash leaves them out."""
 HASH_DIGITS = 16
 
@@ -119,8 +119,8 @@ class RunConfig(Section):
         return yaml.dump(self.to_document(), Dumper=_PlainDumper, sort_keys=False, allow_unicode=True)
 
     def config_hash(self) -> str:
-        """Hash what the run computes (SHA-256, 16 hex digits); `LOCATION_KEYS` do not count."""
-        document = {key: value for key, value in self.to_document().items() if key not in LOCATION_KEYS}
+        """Hash what the run computes (SHA-256, 16 hex digits); `UNHASHED_KEYS` do not count."""
+        document = {key: value for key, value in self.to_document().items() if key not in UNHASHED_KEYS}
         text = json.dumps(document, sort_keys=True, separators=(",", ":"), allow_nan=False)
         return hashlib.sha256(text.encode()).hexdigest()[:HASH_DIGITS]
 

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from envs import CompiledGame, VectorEnv
-from envs.rows import format_fen, thread_scratch
+from envs.rows import actions_of, format_fen, thread_scratch
 from models.evaluator import Evaluator
 from train import search_kernels as kernels
 from train.search_arrays import evaluate, make_cache, make_knobs, make_tree, with_longer_histories, with_more_edges
@@ -227,7 +227,7 @@ class Search:
 
     def _actions_of(self, edges: slice) -> npt.NDArray[np.int32]:
         """Return the actions of edges, int32 [M]."""
-        return ((self._tree[kernels.EDGE_MOVE][edges] >> np.uint64(16)) & np.uint64(0xFFFF)).astype(np.int32)
+        return actions_of(self._tree[kernels.EDGE_MOVE][edges])
 
     def _plan(self, considered: int, budget: int) -> int:
         """Return where the halving schedule of a lane begins in the common list."""

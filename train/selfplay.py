@@ -176,24 +176,23 @@ class SelfPlay:
 
         Raises:
             CorruptFile: The content is damaged; the games here go on.
-            CheckpointMismatch: It holds games of another game, or another number of them; likewise. Or games longer
-                than the ply cap; then new ones begin.
+            CheckpointMismatch: It holds games of another game, another number of them, or one that has reached the ply
+                cap; likewise.
         """
         lanes = unpack_lanes(content, self._env.game, where)
         if len(lanes.games) != len(self._lanes):
             raise CheckpointMismatch(f"{where}: {len(lanes.games)} games, expected {len(self._lanes)}")
+        longest = max(len(game.actions) for game in lanes.games)
+        if longest >= self._cfg.max_plies:
+            raise CheckpointMismatch(f"{where}: a game of {longest} plies, max_plies is {self._cfg.max_plies}")
         self._seed, self._num_games, self._games = lanes.seed, list(lanes.num_games), list(lanes.games)
         for lane, game in enumerate(self._games):
             self._env.set_fen(lane, game.start_fen)
-        for ply in range(max(len(game.actions) for game in self._games)):
+        for ply in range(longest):
             moving = np.array([ply < len(game.actions) for game in self._games])
             actions = [game.actions[ply] if moves else 0 for game, moves in zip(self._games, moving, strict=True)]
             self._env.step(actions, moving)
         self._iteration = None
-        longest = max(len(game.actions) for game in self._games)
-        if self._env.over.any():
-            self._games = [self._start_game(lane) for lane in range(len(self._lanes))]
-            raise CheckpointMismatch(f"{where}: a game of {longest} plies, max_plies is {self._cfg.max_plies}")
 
     def _begin_iteration(self, iteration: int) -> None:
         """Let every lane search its position anew with the iteration's weights and budgets."""

@@ -29,6 +29,7 @@ from models.checkpoint import (
 from models.network import GameSpec, NetworkConfig, PolicyValueNetwork, untrained_network
 from models.sealed_folder import MANIFEST, _render_manifest
 from models.storage import CheckpointMismatch, CorruptFile, DiskFull, sha256_hex
+from tests.kills import Killed, kill_at
 
 CFG = NetworkConfig(blocks=1, channels=8, value_channels=2, value_hidden=8)
 LANES = {"lanes-000.npz": b"games under way", "lanes-001.npz": b"and more of them"}
@@ -229,23 +230,9 @@ def test_a_run_without_checkpoints_has_no_latest_and_no_player(tmp_path):
         load_player(tmp_path)
 
 
-class Killed(BaseException):
-    """Stands for a process that ends at once: nothing cleans up."""
-
-
 @pytest.mark.parametrize("step", range(11))
 def test_a_save_killed_at_any_step_leaves_the_previous_checkpoint_and_a_clean_way_on(run, step, monkeypatch):
-    calls = 0
-    original = os.fsync
-
-    def counting(descriptor: int) -> None:
-        nonlocal calls
-        if calls == step:
-            raise Killed
-        calls += 1
-        original(descriptor)
-
-    monkeypatch.setattr("os.fsync", counting)
+    kill_at(monkeypatch, "fsync", step)
     killed = False
     try:
         save(run, 3)

@@ -1,6 +1,5 @@
 """Which checkpoints stay: enough to go on, to go back and to compare, whatever dies in between."""
 
-import os
 import shutil
 from pathlib import Path
 
@@ -10,6 +9,7 @@ import torch
 from models.checkpoint import FILES, FOLDER, TrainingTensors, checkpoint_paths, load_latest, save_checkpoint
 from models.pruning import REFUSED_KEPT, prune_checkpoints, set_aside_newer
 from models.sealed_folder import set_aside
+from tests.kills import Killed, kill_at
 
 STATE = {
     "game": {
@@ -82,24 +82,10 @@ def test_where_no_checkpoint_is_valid_none_is_removed(run):
     assert len(numbers(run)) == 13
 
 
-class Killed(BaseException):
-    """Stands for a process that ends at once."""
-
-
 @pytest.mark.parametrize("step", range(8))
 @pytest.mark.parametrize("name", ["rename", "unlink", "rmdir"])
 def test_a_removal_killed_at_any_step_leaves_whole_checkpoints_and_is_finished_later(run, name, step, monkeypatch):
-    calls = 0
-    original = getattr(os, name)
-
-    def counting(*args, **kwargs):
-        nonlocal calls
-        calls += 1
-        if calls > step:
-            raise Killed
-        return original(*args, **kwargs)
-
-    monkeypatch.setattr(f"os.{name}", counting)
+    kill_at(monkeypatch, name, step)
     with pytest.raises(Killed):
         prune_checkpoints(run, keep_last=2, keep_every=0)
     monkeypatch.undo()

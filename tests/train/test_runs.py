@@ -13,6 +13,7 @@ import torch
 from envs import load_variant
 from models.checkpoint import Checkpoint, TrainingTensors, checkpoint_paths, load_latest, save_checkpoint
 from models.storage import CorruptFile, sha256_hex
+from tests.kills import Killed, kill_at
 from train.config import ConfigError, from_document
 from train.provenance import code_version
 from train.run_lock import HOLDER_FILE
@@ -143,24 +144,10 @@ def test_the_code_version_is_a_commit_or_says_that_it_is_not_known(monkeypatch, 
     assert code_version() == {"commit": None, "changed": None}
 
 
-class Killed(BaseException):
-    """Stands for a process that ends at once."""
-
-
 @pytest.mark.parametrize("name, step", [*(("fsync", step) for step in range(11)), ("rename", 0), ("replace", 0)])
 def test_a_run_killed_while_it_begins_is_either_none_or_whole(tmp_path, gardner, name, step, monkeypatch):
     folder = RunFolder(tmp_path / "run")
-    calls = 0
-    original = getattr(os, name)
-
-    def counting(*args, **kwargs):
-        nonlocal calls
-        calls += 1
-        if calls > step:
-            raise Killed
-        return original(*args, **kwargs)
-
-    monkeypatch.setattr(f"os.{name}", counting)
+    kill_at(monkeypatch, name, step)
     try:
         folder.begin(CFG, gardner)
         commit(folder, 0)

@@ -190,6 +190,9 @@ def test_lanes_that_are_damaged_or_of_another_run_are_refused_and_the_games_go_o
     fewer = SELFPLAY.model_copy(update={"games_per_worker": 4})
     with pytest.raises(CheckpointMismatch, match="8 games, expected 4"):
         SelfPlay(engine_for(load_variant("gardner")), SEARCH, fewer, seed=(1,)).restore_lanes(content)
+    shorter = SELFPLAY.model_copy(update={"max_plies": 5, "random_plies": 0})
+    with pytest.raises(CheckpointMismatch, match="plies, max_plies is 5"):
+        SelfPlay(engine_for(load_variant("gardner")), SEARCH, shorter, seed=(1,)).restore_lanes(content)
     with pytest.raises(CheckpointMismatch, match="another game"):
         SelfPlay(engine_for(load_variant("chess")), SEARCH, SELFPLAY, seed=(1,)).restore_lanes(content)
     assert selfplay.lanes() == content
