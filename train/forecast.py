@@ -41,6 +41,7 @@ from train.config import RunConfig
 from train.forecast_worker import PlayedFor, request
 from train.learner import Learner
 from train.replay import ReplayBuffer, window_rows
+from train.resources import num_cores
 from train.search import EDGES_PER_NODE
 from train.search_arrays import make_cache, make_tree
 from train.selfplay import Assignment, SelfPlay
@@ -182,7 +183,7 @@ def forecast(cfg: RunConfig) -> Forecast:
 
 def _play(cfg: RunConfig, graph: bytes) -> list[PlayedFor]:
     """Let processes play side by side, as the workers will."""
-    count = min(max(1, cfg.workers), len(os.sched_getaffinity(0)))
+    count = min(max(1, cfg.workers), num_cores())
     processes: list[subprocess.Popen[str]] = []
     try:
         for number in range(count):

@@ -10,7 +10,6 @@ self-play", with the search of Danihelka et al. 2022.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -39,6 +38,7 @@ from train.plugins import RECORD, Plugin
 from train.precision import Verdict
 from train.progress import Reporter
 from train.replay import ReplayBuffer
+from train.resources import num_cores
 from train.run_matches import RunMatches
 from train.runs import SHARDS, RunFolder, plugins_of_run, reading
 from train.selfplay import SelfPlayStats
@@ -260,7 +260,7 @@ class Trainer:
         cfg = self.cfg.learner
         steps = self.replay.steps_for(new_rows, passes=cfg.passes, batch_size=cfg.batch_size) if new_rows else 0
         means = StepMeans()
-        torch.set_num_threads(os.cpu_count() or 1)
+        torch.set_num_threads(num_cores())
         with (
             self.observer.clock.time("learn"),
             self.reporter.task(f"{self._place()} learning", max(1, steps), keep=False) as update,

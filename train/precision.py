@@ -6,7 +6,6 @@ openings, colours swapped. Only if int8 is shown to lose little do the workers u
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -15,6 +14,7 @@ from envs import Variant, VectorEnv, legal_actions, observe
 from models.evaluator import Calibration, Precision, make_evaluator
 from train.arena import MatchResult, MatchSettings, play_match
 from train.config import RunConfig
+from train.resources import num_cores
 from train.search import SearchPlayer, SearchSettings
 
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ def play_precisions(
         evaluator = make_evaluator(
             network,
             backend="onnx",
-            threads=os.cpu_count() or 1,
+            threads=num_cores(),
             graph=graph,
             precision=precision,
             calibration=calibration,

@@ -152,6 +152,11 @@ def folder_bytes(folder: Path) -> int:
     return total
 
 
+def num_cores() -> int:
+    """Return how many cores this process may use."""
+    return len(_cores())
+
+
 def _cores() -> set[int]:
     return os.sched_getaffinity(0)
 

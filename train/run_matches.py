@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-
 from envs import Variant
 from models.evaluator import make_evaluator
 from models.network import PolicyValueNetwork
@@ -12,6 +10,7 @@ from train.config import RunConfig
 from train.players import make_player
 from train.precision import INT8, Verdict, play_precisions
 from train.progress import Reporter
+from train.resources import num_cores
 from train.search import SearchPlayer, SearchSettings
 
 
@@ -67,7 +66,7 @@ class RunMatches:
     def play(self, network: PolicyValueNetwork, name: str, iteration: int) -> MatchResult:
         """Play the configured opponent with the weights that play."""
         own = self._cfg.evaluation
-        evaluator = make_evaluator(network, threads=os.cpu_count() or 1, graph=self._graph)
+        evaluator = make_evaluator(network, threads=num_cores(), graph=self._graph)
         settings = SearchSettings.of(self._cfg.search)
         player = SearchPlayer(evaluator, num_simulations=own.simulations, name=f"{name}:{iteration}", settings=settings)
         opponent = make_player(own.opponent, simulations=own.simulations).player

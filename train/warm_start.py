@@ -8,7 +8,6 @@ replay window. A player's games teach its moves and their result; stored ones te
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from pathlib import Path
@@ -27,6 +26,7 @@ from train.lanes import GameUnderWay
 from train.learner import Learner
 from train.progress import Reporter
 from train.replay import ReplayBuffer
+from train.resources import num_cores
 from train.shards import ENDING, GameRecord, ShardInfo, read_shard
 from train.verification import hold_out, store_games
 
@@ -198,7 +198,7 @@ def _learn(cfg: RunConfig, learner: Learner, window: ReplayBuffer, reporter: Rep
     steps = window.steps_for(window.num_policy_rows, passes=cfg.warm_start.passes, batch_size=size)
     rng = np.random.default_rng([cfg.seed, WARM_START_STREAM, 2])
     means = StepMeans()
-    torch.set_num_threads(os.cpu_count() or 1)
+    torch.set_num_threads(num_cores())
     with reporter.task("warm start: learning", steps) as update:
         for number in range(steps):
             taken = learner.step(window.sample(rng, size))

@@ -92,6 +92,7 @@ class RayWorkers:
             self._fleet = _RayFleet(task, num_workers, cfg)
             patience = Patience(cfg.heartbeat_timeout_s, cfg.start_timeout_s, cfg.max_restarts)
             self._supervisor = Supervisor(self._fleet, patience, on_loss=self._count_loss)
+            self._supervisor.begin_iteration(task.life + 1)
         except BaseException:
             self.close()
             raise
@@ -349,6 +350,7 @@ def _start_ray(num_cpus: int) -> tuple[Any, SessionFolder]:
                     _temp_dir=str(session.path),
                 )
         except BaseException as error:
+            ray.shutdown()
             session.close()
             if not tries_left or not isinstance(error, Exception):
                 raise

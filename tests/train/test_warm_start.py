@@ -43,7 +43,7 @@ class LowestAction:
 @pytest.fixture(autouse=True)
 def player(monkeypatch):
     monkeypatch.setitem(BASELINES, "lowest", LowestAction)
-    monkeypatch.setattr(module.os, "cpu_count", lambda: 1)
+    monkeypatch.setattr(module, "num_cores", lambda: 1)
 
 
 def make_config(start: WarmStartConfig = QUICK, seed: int = 3) -> RunConfig:
