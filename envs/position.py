@@ -111,6 +111,14 @@ class Position:
             victims.add(word >> 48)
         return sorted(self.variant.board.names[square] for square in victims)
 
+    def castles(self, move: str) -> bool:
+        """Return whether a legal move is castling.
+
+        Raises:
+            IllegalAction: The move is not legal.
+        """
+        return bool(self._word(move) >> layout.CASTLE_FLAG & 1)
+
     def push(self, move: str) -> None:
         """Play a legal move.
 

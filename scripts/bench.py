@@ -21,6 +21,8 @@ sys.path[0] = str(Path(__file__).resolve().parents[1])
 import typer
 from rich.table import Table
 
+from envs.reference import MAIN_GAMES
+from scripts.bench_alphabeta import alphabeta_plan
 from scripts.bench_env import env_plan, perft_depth
 from scripts.bench_network import network_plan
 from scripts.bench_peers import DUELS, Peers, find_peers
@@ -41,6 +43,7 @@ class Part(StrEnum):
     NETWORK = "network"
     SEARCH = "search"
     SELFPLAY = "selfplay"
+    ALPHABETA = "alphabeta"
 
 
 PLANS: dict[Part, Callable[[Settings], Plan]] = {
@@ -48,8 +51,13 @@ PLANS: dict[Part, Callable[[Settings], Plan]] = {
     Part.NETWORK: network_plan,
     Part.SEARCH: search_plan,
     Part.SELFPLAY: selfplay_plan,
+    Part.ALPHABETA: alphabeta_plan,
 }
-VARIANTS: dict[Part, tuple[str, ...]] = {Part.ENV: ("chess", "asylum"), Part.NETWORK: ("chess", "asylum")}
+VARIANTS: dict[Part, tuple[str, ...]] = {
+    Part.ENV: ("chess", "asylum"),
+    Part.NETWORK: ("chess", "asylum"),
+    Part.ALPHABETA: MAIN_GAMES,
+}
 OTHER_VARIANTS = ("asylum",)
 
 

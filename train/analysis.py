@@ -91,7 +91,7 @@ class AnalysisResult:
     """What the analysis says of its root.
 
     Attributes:
-        lines: One for each legal move, best first: `lines[0].action` is the move to play.
+        lines: One for each legal move, or as many as were asked for, best first: `lines[0].action` is the move to play.
         value: Expected result of the player to move, exact where proven.
         raw_value: What the evaluator alone said.
         result: What the root is proven to be for the player to move; None if unproven.
@@ -177,8 +177,11 @@ class Analysis:
         while self.simulations < budget and not self._more[kernels.PROOF][search_kernels.ROOT]:
             self._advance(budget)
 
-    def result(self) -> AnalysisResult:
+    def result(self, num_lines: int | None = None) -> AnalysisResult:
         """Return what the analysis knows so far.
+
+        Args:
+            num_lines: How many of the best lines to give; None for all.
 
         Raises:
             ValueError: The root has not been evaluated: nothing was run.
@@ -188,7 +191,7 @@ class Analysis:
         root = search_kernels.ROOT
         proof = PROOFS[int(self._more[kernels.PROOF][root])]
         return AnalysisResult(
-            lines=tuple(self._line(edge) for edge in self._ranked(root)),
+            lines=tuple(self._line(edge) for edge in self._ranked(root)[:num_lines]),
             value=float(self._more[kernels.VALUE][root]) + 0.0,
             raw_value=float(self._tree[search_kernels.RAW_VALUE][root]) + 0.0,
             result=proof,

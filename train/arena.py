@@ -1,40 +1,38 @@
-"""Matches between two players: paired openings, colours swapped, all games in lockstep in one environment.
+"""Matches between two players: paired openings, colours swapped, scores with the pairs as units.
 
-Dims: B games (lanes), P = B / 2 pairs. Pair p is lanes 2p and 2p + 1: one opening, the first player is
-White in the even lane and Black in the odd one. An opening is a number of uniformly random plies from the
-start position; openings are distinct positions and not finished, and depend on the game, the number of
-plies and the seed alone, so that other players meet the same ones: the first openings of a longer match are
-those of a shorter one.
-
-A game that reaches the ply cap is scored as a draw here (nobody won it) and counted apart. Nothing is
-adjudicated.
+Dims: P pairs of games. Both games of a pair begin with one opening; the first player is White in one and Black in the
+other. A game that reaches the ply cap is scored as a draw here (nobody won it) and counted apart. Nothing is
+adjudicated. A game in which a player failed, and its pair's other game, count for nobody; they are listed by player
+and kind.
 """
 
-from collections import Counter
-from collections.abc import Callable
-from dataclasses import dataclass
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from envs import IllegalAction, Termination, Variant, VectorEnv, legal_actions
+from envs import Variant, VectorEnv
 from train import ratings
-from train.ratings import Interval, elo_interval, pentanomial_counts, score_interval
+from train.match_games import FAILURES, PLY_CAP, PlayedGame, PlayerFailed, orders_of, play_games
+from train.openings import Opening, draw_openings
+from train.ratings import Interval, elo_interval, normal_elo, pentanomial_counts, score_interval, superiority
 
-PLY_CAP = "ply_cap"
-"""Key of the games cut short in `MatchResult.terminations`."""
-TRIES_PER_OPENING = 20
-POSITION_FIELDS = 4
-"""FEN fields that tell positions apart: board, side, castling rights, en passant."""
-OPENING_STREAM, PLAYER_STREAM = 0, 1
-"""Random streams of a match's seed."""
-
+LEAST_PAIRS = 2
+"""Fewer have no interval."""
 Progress = Callable[[int, int], None]
 
 
 class Player(Protocol):
     """Chooses moves for any number of games at once.
+
+    One whose choices depend on nothing but the games may say so with an attribute `is_deterministic = True`: it is then
+    asked for many games at once. Any other is asked game by game, each with its own random stream, so that a game is
+    the same whatever is played beside it.
 
     Attributes:
         name: how results call it.
@@ -61,16 +59,18 @@ class MatchSettings:
     """How a match is played.
 
     Attributes:
-        games: B, even and at least 4.
+        games: two for each pair, at least 4.
         random_plies: length of the openings.
         seed: of openings and players.
         max_plies: ply cap, opening included.
+        balanced: openings are near equal, see `openings`.
     """
 
     games: int
     random_plies: int = 4
     seed: int = 0
     max_plies: int = 300
+    balanced: bool = False
 
     def __post_init__(self) -> None:
         """Refuse a match that cannot be played.
@@ -83,27 +83,54 @@ class MatchSettings:
         if not 0 <= self.random_plies < self.max_plies:
             raise ValueError(f"random_plies is {self.random_plies}, expected 0 to {self.max_plies - 1}")
 
+    def openings(self, variant: Variant) -> list[Opening]:
+        """Draw the openings, one for each pair.
+
+        Raises:
+            ValueError: there are not enough.
+        """
+        return draw_openings(variant, self.games // 2, plies=self.random_plies, seed=self.seed, balanced=self.balanced)
+
+
+@dataclass(frozen=True)
+class Failure:
+    """Games that a player's failures ended.
+
+    Attributes:
+        player: its name; "a process" where a process died, which does not say for whom.
+        kind: one of `match_games.FAILURES`.
+        games: how many.
+        example: what happened in one of them.
+    """
+
+    player: str
+    kind: str
+    games: int
+    example: str
+
 
 @dataclass(frozen=True)
 class MatchResult:
-    """A finished match, from the first player's view.
+    """A match, finished or not, from the first player's view. Games count in whole pairs only.
 
     Attributes:
         players: names of the first and the second player.
         variant: name of the game.
         options: its options.
         rules_hash: of its compiled rules.
-        settings: how it was played.
+        settings: how it was to be played.
         wins: games won.
         draws: games drawn, those cut by the ply cap included.
         losses: games lost.
         pair_scores: mean score of the two games of each pair, [P].
         starts: FEN from which each pair's opening begins, [P].
         openings: moves of each pair's opening, [P].
-        white_score: White's mean score over all games.
+        white_score: White's mean score over the games; NaN without any.
         terminations: games by how they ended: `Termination` names in lower case, and `ply_cap`.
-        distinct_games: different games, by start and moves, among the B.
-        plies: mean length of the games, openings included.
+        distinct_games: different games, by start and moves.
+        plies: mean length of the games, openings included; NaN without any.
+        left_out: games that ended and do not count, since they or their pair's other game failed or is missing.
+        failures: of the players.
     """
 
     players: tuple[str, str]
@@ -121,11 +148,63 @@ class MatchResult:
     terminations: dict[str, int]
     distinct_games: int
     plies: float
+    left_out: int = 0
+    failures: tuple[Failure, ...] = ()
+
+    @classmethod
+    def of(
+        cls, variant: Variant, players: tuple[str, str], settings: MatchSettings, games: Iterable[PlayedGame]
+    ) -> MatchResult:
+        """Sum up games of a match, in any order.
+
+        Args:
+            variant: the game.
+            players: names of the first and the second player.
+            settings: of the match.
+            games: those that have ended, failed ones among them.
+        """
+        ended = sorted(games, key=lambda game: (game.pair, not game.first_is_white))
+        pairs = _whole_pairs(ended)
+        counted = [game for pair in pairs for game in pair]
+        scores = np.array([game.score for game in counted], np.float64)
+        white = np.where([game.first_is_white for game in counted], scores, 1 - scores)
+        opening = [pair[0].moves.split()[: settings.random_plies] for pair in pairs]
+        return cls(
+            players=players,
+            variant=variant.name,
+            options=dict(variant.options),
+            rules_hash=variant.rules_hash,
+            settings=settings,
+            wins=int((scores == 1).sum()),
+            draws=int((scores == 0.5).sum()),
+            losses=int((scores == 0).sum()),
+            pair_scores=tuple(scores.reshape(-1, 2).mean(axis=1).tolist()) if counted else (),
+            starts=tuple(pair[0].start_fen for pair in pairs),
+            openings=tuple(map(tuple, opening)),
+            white_score=float(white.mean()) if counted else float("nan"),
+            terminations=dict(Counter(game.ending for game in counted).most_common()),
+            distinct_games=len({(game.start_fen, game.moves) for game in counted}),
+            plies=float(np.mean([game.plies for game in counted])) if counted else float("nan"),
+            left_out=len(ended) - len(counted),
+            failures=_failures(players, ended),
+        )
+
+    @property
+    def games(self) -> int:
+        """Games that count; all of them, `settings.games`, unless the match was stopped or a player failed."""
+        return 2 * len(self.pair_scores)
 
     @property
     def score(self) -> Interval:
-        """The first player's score with its 95 % interval; the pairs are the units."""
+        """The first player's score with its 95 % interval; the pairs are the units. All of [0, 1] below two pairs."""
+        if len(self.pair_scores) < LEAST_PAIRS:
+            return Interval(float(np.mean(self.pair_scores or [np.nan])), 0.0, 1.0)
         return score_interval(self.pair_scores)
+
+    @property
+    def unfinished(self) -> int:
+        """Games that were asked for and have not ended; those that have are then rather the short ones."""
+        return self.settings.games - self.games - self.left_out
 
     @property
     def cut_games(self) -> int:
@@ -133,14 +212,16 @@ class MatchResult:
         return self.terminations.get(PLY_CAP, 0)
 
     def to_document(self) -> dict[str, Any]:
-        """Return plain data (JSON-able); unbounded Elo ends are null."""
+        """Return plain data (JSON-able); what is unbounded or has no value is null."""
         return {
             "players": list(self.players),
             "variant": self.variant,
             "options": self.options,
             "rules_hash": self.rules_hash,
-            "games": self.settings.games,
+            "games": self.games,
+            "games_asked": self.settings.games,
             "random_plies": self.settings.random_plies,
+            "balanced": self.settings.balanced,
             "max_plies": self.settings.max_plies,
             "seed": self.settings.seed,
             "wins": self.wins,
@@ -148,12 +229,17 @@ class MatchResult:
             "losses": self.losses,
             "score": self.score.to_document(),
             "elo": elo_interval(self.score).to_document(),
+            "superiority": superiority(self.pair_scores),
             "pentanomial": pentanomial_counts(self.pair_scores).tolist(),
-            "white_score": self.white_score,
+            "normal": asdict(normal_elo(pentanomial_counts(self.pair_scores))) if self.pair_scores else None,
+            "white_score": self.white_score if self.pair_scores else None,
             "terminations": self.terminations,
             "cut_games": self.cut_games,
             "distinct_games": self.distinct_games,
-            "plies": self.plies,
+            "plies": self.plies if self.pair_scores else None,
+            "left_out": self.left_out,
+            "unfinished": self.unfinished,
+            "failures": [asdict(failure) for failure in self.failures],
             "pair_scores": list(self.pair_scores),
             "starts": list(self.starts),
             "openings": [list(moves) for moves in self.openings],
@@ -167,7 +253,7 @@ def play_match(
     settings: MatchSettings,
     progress: Progress | None = None,
 ) -> MatchResult:
-    """Play a match to its end.
+    """Play a match to its end in this process, all games in lockstep.
 
     Args:
         variant: the game.
@@ -178,58 +264,15 @@ def play_match(
     Raises:
         IllegalAction: a player chose an illegal action; the message names both.
         ValueError: there are not enough distinct openings, or a player's answer has the wrong shape.
+        Exception: whatever a player raises.
     """
-    openings = draw_openings(variant, settings.games // 2, plies=settings.random_plies, seed=settings.seed)
-    match = _Match(variant, players, settings, openings)
-    finished = 0
-    while finished < settings.games:
-        match.play_ply()
-        now = int(match.env.over.sum())
-        if progress and now > finished:
-            progress(now, settings.games)
-        finished = now
-    return match.result()
-
-
-@dataclass(frozen=True)
-class Opening:
-    """The first moves of a pair of games.
-
-    Attributes:
-        start_fen: where they begin, drawn with equal chance where the game has several start positions.
-        actions: side-relative action ids.
-        moves: the same as moves.
-        position: the first four FEN fields that they lead to.
-    """
-
-    start_fen: str
-    actions: tuple[int, ...]
-    moves: tuple[str, ...]
-    position: str
-
-
-def draw_openings(variant: Variant, count: int, *, plies: int, seed: int) -> list[Opening]:
-    """Draw openings of uniformly random moves that lead to distinct, unfinished positions.
-
-    Args:
-        variant: the game.
-        count: openings wanted; the first ones are the same whatever it is.
-        plies: length of each.
-        seed: of the draws.
-
-    Raises:
-        ValueError: `TRIES_PER_OPENING` times `count` draws gave too few.
-    """
-    found: dict[str, Opening] = {}
-    for first in range(0, TRIES_PER_OPENING * count, count):
-        for opening in _candidates(variant, range(first, first + count), plies, seed):
-            found.setdefault(opening.position, opening)
-        if len(found) >= count:
-            return list(found.values())[:count]
-    raise ValueError(
-        f"{variant.name}: {len(found)} distinct openings of {plies} random plies, {count} are needed: "
-        "play fewer games or longer openings"
-    )
+    games = []
+    orders = orders_of(settings.openings(variant))
+    for game in play_games(variant, players, orders, settings=settings, on_failure=_raise):
+        games.append(game)
+        if progress:
+            progress(len(games), settings.games)
+    return MatchResult.of(variant, (players[0].name, players[1].name), settings, games)
 
 
 def difference_interval(first: MatchResult, second: MatchResult) -> Interval:
@@ -250,109 +293,23 @@ def difference_interval(first: MatchResult, second: MatchResult) -> Interval:
     return ratings.difference_interval(first.pair_scores, second.pair_scores)
 
 
-def _candidates(variant: Variant, numbers: range, plies: int, seed: int) -> list[Opening]:
-    """Play out the openings of these numbers; those that finish the game are left out."""
-    streams = [np.random.default_rng((seed, OPENING_STREAM, number)) for number in numbers]
-    draws = np.array([stream.random(plies) for stream in streams])
-    starts = [variant.start_fens[int(stream.integers(len(variant.start_fens)))] for stream in streams]
-    env = VectorEnv(variant, len(numbers))
-    lanes = range(len(numbers))
-    for lane, fen in enumerate(starts):
-        env.set_fen(lane, fen)
-    actions: list[list[int]] = [[] for _ in lanes]
-    moves: list[list[str]] = [[] for _ in lanes]
-    for ply in range(plies):
-        legal, counts = legal_actions(env.game, env.states)
-        drawn = legal.shape[1] - counts + (draws[:, ply] * counts).astype(np.int64)
-        chosen = np.sort(legal, axis=1)[lanes, np.minimum(drawn, legal.shape[1] - 1)]
-        for lane in np.flatnonzero(~env.over).tolist():
-            actions[lane].append(int(chosen[lane]))
-            moves[lane].append(env.action_to_move(lane, int(chosen[lane])))
-        env.step(chosen)
-    positions = [" ".join(env.fen(lane).split()[:POSITION_FIELDS]) for lane in lanes]
-    played = map(Opening, starts, map(tuple, actions), map(tuple, moves), positions)
-    return [opening for opening, over in zip(played, env.over.tolist()) if not over]
+def _raise(failure: PlayerFailed) -> None:
+    raise failure.error
 
 
-class _Match:
-    """A match under way.
+def _whole_pairs(games: Iterable[PlayedGame]) -> list[list[PlayedGame]]:
+    """Return the pairs both of whose games have a score."""
+    pairs: defaultdict[int, list[PlayedGame]] = defaultdict(list)
+    for game in games:
+        if game.score is not None:
+            pairs[game.pair].append(game)
+    return [pair for pair in pairs.values() if len(pair) == 2]
 
-    Attributes:
-        env: the B games.
-    """
 
-    def __init__(
-        self,
-        variant: Variant,
-        players: tuple[Player, Player],
-        settings: MatchSettings,
-        openings: list[Opening],
-    ) -> None:
-        self.env = VectorEnv(variant, settings.games, max_plies=settings.max_plies)
-        self._players, self._settings, self._openings = players, settings, openings
-        self._first_is_white = np.arange(settings.games) % 2 == 0
-        self._streams = [np.random.default_rng((settings.seed, PLAYER_STREAM, index)) for index in range(2)]
-        self._history: list[NDArray[np.int64]] = []
-        for lane in range(settings.games):
-            self.env.set_fen(lane, openings[lane // 2].start_fen)
-        for actions in zip(*(opening.actions for opening in openings)):
-            self._step(np.repeat(np.array(actions, dtype=np.int64), 2))
-
-    def play_ply(self) -> None:
-        """Let each player move in the running games where it is its turn."""
-        running = ~self.env.over
-        is_firsts_turn = self._first_is_white == (self.env.to_play == 0)
-        actions = np.zeros(self._settings.games, dtype=np.int64)
-        for index, has_turn in enumerate((is_firsts_turn, ~is_firsts_turn)):
-            lanes = np.flatnonzero(running & has_turn)
-            if lanes.size:
-                actions[lanes] = self._choose(index, lanes)
-        self._step(actions)
-
-    def result(self) -> MatchResult:
-        """Sum up the finished match."""
-        env, games = self.env, self._settings.games
-        white = np.where(env.truncated, 0.5, env.white_score).astype(np.float64)
-        scores = np.where(self._first_is_white, white, 1 - white)
-        endings = Counter(Termination(number).name.lower() for number in env.terminations.tolist() if number)
-        if env.truncated.any():
-            endings[PLY_CAP] = int(env.truncated.sum())
-        played = np.array(self._history).T
-        return MatchResult(
-            players=(self._players[0].name, self._players[1].name),
-            variant=env.variant.name,
-            options=dict(env.variant.options),
-            rules_hash=env.variant.rules_hash,
-            settings=self._settings,
-            wins=int((scores == 1).sum()),
-            draws=int((scores == 0.5).sum()),
-            losses=int((scores == 0).sum()),
-            pair_scores=tuple(scores.reshape(games // 2, 2).mean(axis=1).tolist()),
-            starts=tuple(opening.start_fen for opening in self._openings),
-            openings=tuple(opening.moves for opening in self._openings),
-            white_score=float(white.mean()),
-            terminations=dict(endings.most_common()),
-            distinct_games=len(
-                {(self._openings[lane // 2].start_fen, row.tobytes()) for lane, row in enumerate(played)}
-            ),
-            plies=float(env.plies.mean()),
-        )
-
-    def _choose(self, index: int, lanes: NDArray[np.intp]) -> NDArray[np.int64]:
-        """Ask a player, and check its answer."""
-        player = self._players[index]
-        actions = np.asarray(player.choose(self.env, lanes, self._streams[index]))
-        if actions.shape != lanes.shape or actions.dtype.kind not in "iu":
-            given = f"{actions.dtype} {list(actions.shape)}"
-            raise ValueError(f"{player.name}: expected {lanes.size} integer actions, got {given}")
-        inside = (actions >= 0) & (actions < self.env.num_actions)
-        legal = inside & self.env.legal_action_mask[lanes, np.where(inside, actions, 0)]
-        if not legal.all():
-            wrong = int(np.flatnonzero(~legal)[0])
-            position = self.env.fen(int(lanes[wrong]))
-            raise IllegalAction(f"{player.name} chose action {actions[wrong]}, which is illegal: {position}")
-        return actions.astype(np.int64)
-
-    def _step(self, actions: NDArray[np.int64]) -> None:
-        self._history.append(np.where(self.env.over, -1, actions))
-        self.env.step(actions)
+def _failures(players: tuple[str, str], games: Sequence[PlayedGame]) -> tuple[Failure, ...]:
+    found: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
+    for game in games:
+        if game.ending in FAILURES:
+            who = "a process" if game.failed is None else players[game.failed]
+            found[who, game.ending].append(game.failure)
+    return tuple(Failure(*key, len(examples), examples[0]) for key, examples in found.items())

@@ -14,6 +14,7 @@ from envs.layout import BLACK_CODE, U64Array
 from envs.notation import piece_code
 from envs.rows import actions_of, boards, captured_pieces, legal_moves, to_play
 from envs.variant import BLACK, WHITE
+from train.alphabeta import parse_alphabeta
 from train.arena import Player
 from train.mobility import mobility_values
 
@@ -45,6 +46,26 @@ def register_baseline(name: str) -> Callable[[Make], Make]:
         return make
 
     return register
+
+
+def is_baseline(text: str) -> bool:
+    """Return whether a text names a baseline: a registered one, or the alpha-beta engine with its limit."""
+    if text in BASELINES:
+        return True
+    try:
+        parse_alphabeta(text)
+    except ValueError:
+        return False
+    return True
+
+
+def make_baseline(text: str) -> Player:
+    """Return the baseline that a text names.
+
+    Raises:
+        ValueError: none is registered under it, and it is not the alpha-beta engine with its limit.
+    """
+    return BASELINES[text]() if text in BASELINES else parse_alphabeta(text)
 
 
 @register_baseline("random")

@@ -230,7 +230,8 @@ class WarmStartConfig(Section):
     """An optional supervised start: games that a new run learns from before its first iteration."""
 
     player: str | None = Field(default=None, min_length=1)
-    """Baseline that plays both sides of these games, such as `greedy` or one that a plugin registers; null: none."""
+    """Baseline that plays both sides of these games, such as `greedy`, `alphabeta:2` or one that a plugin registers;
+    null: none."""
     shards: str | None = Field(default=None, min_length=1)
     """Folder of stored games of the same rules (`replay/` of another run) to learn from instead; null: none."""
     games: int = Field(default=512, ge=1, le=100_000)
@@ -289,7 +290,7 @@ class EvaluationConfig(Section):
     """Matches during and after training."""
 
     opponent: str = "random"
-    """Baseline to play against: `random`, `greedy`, or one that a plugin registers."""
+    """Baseline to play against: `random`, `greedy`, `alphabeta:PLIES`, or one that a plugin registers."""
     games: int = Field(default=100, ge=4, multiple_of=2)
     """Games of a match: pairs of one opening, colours swapped."""
     simulations: int = Field(default=32, ge=1, le=100_000)

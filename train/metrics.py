@@ -112,6 +112,9 @@ METRICS: dict[str, Metric] = {
     "eval/score_high/*": Metric("score", "Upper end of the score's 95 % interval."),
     "eval/draw_share/*": Metric("share", "Games of the match that were drawn."),
     "eval/plies/*": Metric("plies", "Mean length of the match's games."),
+    "eval/ladder/*": Metric(
+        "Elo", "`elo` of a checkpoint above `random`, and the ends of its 95 % interval; by `scripts/ladder.py`."
+    ),
     "pieces/value/*": Metric("pawns", "Value of the piece by the outcome estimator."),
     "pieces/value_low/*": Metric("pawns", "Lower end of the value's 95 % interval."),
     "pieces/value_high/*": Metric("pawns", "Upper end of the value's 95 % interval."),
@@ -159,6 +162,7 @@ HISTOGRAMS: dict[str, str] = {
 
 PICTURES: dict[str, str] = {
     "games/last_positions": "How some of the iteration's games ended, with the last move.",
+    "eval/ladder": "Elo of checkpoints and baselines against games, hours and evaluations; by `scripts/ladder.py`.",
     "search/position": "A position of a game: the network's policy now, and the policy that search gave as its target.",
 }
 """What TensorBoard shows as pictures, every `metrics.pictures_every` iterations."""

@@ -13,8 +13,12 @@ from __future__ import annotations
 import math
 import textwrap
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
 
 import envs
 from envs import CompiledGame, Termination, Variant, engine_for, layout, variant_from_document
@@ -26,11 +30,32 @@ from train.shards import ENDING, GameRecord, ShardInfo, read_index, read_listed,
 
 RESULTS = {1.0: "1-0", 0.0: "0-1", 0.5: "1/2-1/2"}
 CUT = "*"
+ROSTER = {
+    "Event": "?", "Site": "?", "Date": "????.??.??", "Round": "-", "White": "?", "Black": "?", "Result": CUT,
+}  # fmt: skip
+"""The seven tags that every game has, and their values while unknown."""
 LINE = 80
 MAX_FILES = 200
 """Files of games that a run keeps, the newest."""
 _PGN = ".pgn"
 _KINGSIDE, _QUEENSIDE = "O-O", "O-O-O"
+
+
+class PlayedMoves(Protocol):
+    """The moves of a game.
+
+    Attributes:
+        start_fen: where it begins.
+        actions: int32 [T], each seen by its player.
+    """
+
+    @property
+    def start_fen(self) -> str:
+        """See the class."""
+
+    @property
+    def actions(self) -> NDArray[np.int32]:
+        """See the class."""
 
 
 def write_newest(
@@ -117,35 +142,52 @@ def game_text(game: CompiledGame, record: GameRecord, *, event: str, place: str,
     Raises:
         IllegalAction, InvalidFen: the record is not playable.
     """
-    result = CUT if math.isnan(record.white_score) else RESULTS[record.white_score]
     tags = {
         "Event": event,
-        "Site": "?",
-        "Date": "????.??.??",
         "Round": place,
         "White": f"{event}:{record.model_version}",
         "Black": f"{event}:{record.model_version}",
-        "Result": result,
-        **_tags_of_rules(game.variant, record.start_fen),
+        "Result": CUT if math.isnan(record.white_score) else RESULTS[record.white_score],
         **_tags_of_record(record),
     }
-    head = [f'[{name} "{_escaped(value)}"]' for name, value in tags.items()]
-    words = [*_movetext(game, record, values=values), result]
+    searched = range(record.opening_plies, record.num_plies) if values else ()
+    return tagged_text(game, record, tags, {ply: f"{record.root_values[ply]:+.2f}" for ply in searched})
+
+
+def tagged_text(
+    game: CompiledGame, played: PlayedMoves, tags: Mapping[str, str], comments: Mapping[int, str] | None = None
+) -> str:
+    """Return a game as PGN with tags of one's own, ending in a line feed.
+
+    Args:
+        game: whose game it is.
+        played: its moves.
+        tags: what is known of the seven of the roster, Result among them, and others to stand after those of the rules.
+        comments: what follows moves, by their plies from 0.
+
+    Raises:
+        IllegalAction, InvalidFen: the moves are not playable.
+    """
+    roster = {name: tags.get(name, unknown) for name, unknown in ROSTER.items()}
+    further = {name: value for name, value in tags.items() if name not in roster}
+    lines = {**roster, **_tags_of_rules(game.variant, played.start_fen), **further}
+    head = [f'[{name} "{_escaped(value)}"]' for name, value in lines.items()]
+    words = [*_movetext(game, played, comments or {}), roster["Result"]]
     body = textwrap.wrap(" ".join(words), LINE, break_long_words=False, break_on_hyphens=False)
     return "\n".join([*head, "", *body, ""])
 
 
-def move_names(game: CompiledGame, record: GameRecord) -> list[str]:
+def move_names(game: CompiledGame, played: PlayedMoves) -> list[str]:
     """Return the moves of a game in SAN, see the module.
 
     Raises:
-        IllegalAction, InvalidFen: the record is not playable.
+        IllegalAction, InvalidFen: the moves are not playable.
     """
-    rows, outcome = envs.replay_actions(game, record.start_fen, record.actions)
+    rows, outcome = envs.replay_actions(game, played.start_fen, played.actions)
     words, counts, checks = legal_moves(game, rows)
     boards = envs.boards(game, rows).tolist()
     names = []
-    for ply, action in enumerate(record.actions.tolist()):
+    for ply, action in enumerate(played.actions.tolist()):
         legal = words[ply, : counts[ply]].tolist()
         word = next(word for word in legal if word >> 16 & 0xFFFF == action)
         names.append(_move_name(game.variant, boards[ply], legal, word) + ("+" if checks[ply + 1] else ""))
@@ -154,19 +196,19 @@ def move_names(game: CompiledGame, record: GameRecord) -> list[str]:
     return names
 
 
-def _movetext(game: CompiledGame, record: GameRecord, *, values: bool) -> Iterator[str]:
+def _movetext(game: CompiledGame, played: PlayedMoves, comments: Mapping[int, str]) -> Iterator[str]:
     """Yield the words of a game's moves: numbers, moves, comments."""
-    fields = parse_fields(game.variant, record.start_fen)
+    fields = parse_fields(game.variant, played.start_fen)
     begin = 2 * fields.fullmove_number - 2 + fields.to_play
     is_apart = True  # a number stands before White's moves, the first move and those after a comment
-    for ply, name in enumerate(move_names(game, record)):
+    for ply, name in enumerate(move_names(game, played)):
         number, side = divmod(begin + ply, 2)
         if side == 0 or is_apart:
             yield f"{number + 1}{'.' if side == 0 else '...'}"
         yield name
-        is_apart = values and ply >= record.opening_plies
+        is_apart = ply in comments
         if is_apart:
-            yield f"{{{record.root_values[ply]:+.2f}}}"
+            yield f"{{{comments[ply]}}}"
 
 
 def _move_name(variant: Variant, board: list[int], legal: list[int], word: int) -> str:

@@ -20,7 +20,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from train.baselines import BASELINES, register_baseline
+from train.baselines import BASELINES, is_baseline, register_baseline
 from train.config import ConfigError, RunConfig
 from train.search_policies import BUILT_IN, SEARCH_POLICIES, SearchSettings, policy_names, register_search_policy
 
@@ -123,7 +123,7 @@ def check_names(
         section, field = key.split(".")
         name, known = sections[section][field], policy_names() if key == POLICY else list(registry)
         before = next((plugin for plugin in recorded if f"{key}={name}" in plugin["registers"]), None)
-        if name not in known:
+        if name not in known and not (key == OPPONENT and is_baseline(name)):
             faults.append(_unknown(key, name, known) if before is None else _missing(key, name, before))
             continue
         if before is not None:

@@ -11,6 +11,11 @@ in units of that of all-or-nothing pairs with the same mean, at most 1. Two safe
 nearly all pairs agree, and fade as pairs come in: the design effect is shrunk towards 1 by `PRIOR_SQUARES`,
 and the quantile is Student's t. At 0 % and 100 % it is the Wilson interval of that many trials; it never
 leaves [0, 1] and never has width 0.
+
+`normal_elo` is what programs that test chess engines print, so that results can be compared with theirs: by the normal
+approximation, which needs many pairs and a score that is not extreme.
+Source: M. Van den Bergh, Normalized Elo, https://www.cantate.be/Fishtest/normalized_elo.pdf; the framework Fishtest,
+https://github.com/official-stockfish/fishtest/wiki/Fishtest-Mathematics.
 """
 
 import math
@@ -27,6 +32,12 @@ ELO_PER_DECADE = 400.0
 CONFIDENCE = 0.95
 PRIOR_SQUARES = 0.25
 """Sum of squares of the prior observation that pairs are all or nothing: one such pair at a mean of 1/2."""
+NEVER_SEEN = 1e-3
+"""What outcomes that did not occur count where a logarithm or a variance needs them, as in Fishtest."""
+EXTREME_SCORE = 1e-3
+"""Nearer to 0 or 1 a normal interval's end says no more."""
+ELO_PER_DEVIATION = 2 * ELO_PER_DECADE / math.log(10)
+"""Normalised Elo of a score that lies one standard deviation of a game above 1/2."""
 
 
 @dataclass(frozen=True)
@@ -52,6 +63,25 @@ class Interval:
         """Return "low to high" with the numbers in a format style."""
         ends = (format(end, style) if math.isfinite(end) else "unbounded" for end in (self.low, self.high))
         return " to ".join(ends)
+
+
+@dataclass(frozen=True)
+class NormalElo:
+    """A result as programs that test chess engines give it; every `error` is half the width of the 95 % interval.
+
+    Attributes:
+        elo: logistic Elo difference.
+        elo_error: of it.
+        normalised_elo: difference in standard deviations of a game, in units that agree with Elo where no game is
+        drawn. normalised_elo_error: of it, for players of about equal strength. superiority: likelihood that the
+        player is the stronger one, if nothing was known before.
+    """
+
+    elo: float
+    elo_error: float
+    normalised_elo: float
+    normalised_elo_error: float
+    superiority: float
 
 
 def pentanomial_counts(pair_scores: ArrayLike) -> NDArray[np.int64]:
@@ -88,8 +118,23 @@ def score_interval(pair_scores: ArrayLike, confidence: float = CONFIDENCE) -> In
     pairs = scores.size
     quantile = float(special.stdtrit(pairs - 1, (1 + confidence) / 2))
     estimate = float(scores.mean())
-    trials = pairs / _design_effect(scores)
+    trials = pairs / design_effect(scores)
     return _wilson(estimate, trials, quantile)
+
+
+def superiority(pair_scores: ArrayLike) -> float:
+    """Return the likelihood that the player is the stronger one, if nothing was known before.
+
+    It is above 97.5 % exactly where the 95 % interval of `score_interval` lies above 1/2.
+
+    Args:
+        pair_scores: scores of the pairs in [0, 1], [P]; with fewer than two nobody knows: 1/2.
+    """
+    scores = np.asarray(pair_scores, dtype=np.float64)
+    if scores.size < 2:
+        return 0.5
+    trials = scores.size / design_effect(scores)
+    return float(special.stdtr(scores.size - 1, 2 * math.sqrt(trials) * (float(scores.mean()) - 0.5)))
 
 
 def difference_interval(pair_scores_1: ArrayLike, pair_scores_2: ArrayLike, confidence: float = CONFIDENCE) -> Interval:
@@ -115,6 +160,50 @@ def difference_interval(pair_scores_1: ArrayLike, pair_scores_2: ArrayLike, conf
     return Interval(2 * unit.estimate - 1, 2 * unit.low - 1, 2 * unit.high - 1)
 
 
+def normal_elo(counts: ArrayLike, confidence: float = CONFIDENCE) -> NormalElo:
+    """Return Elo, normalised Elo and the likelihood of superiority by the normal approximation.
+
+    Args:
+        counts: pairs at each of `PAIR_SCORES`, [5]; or games lost, drawn and won, [3], taken as independent.
+        confidence: of the errors.
+
+    Raises:
+        ValueError: there are neither 5 nor 3 counts, or there is nothing.
+    """
+    seen = checked_counts(counts)
+    games_each, total = (len(seen) - 1) // 2, float(seen.sum())
+    scores = np.linspace(0, 1, len(seen))
+    mean = float(seen @ scores) / total
+    deviation = math.sqrt(float(seen @ (scores - mean) ** 2) / total)
+    error, quantile = deviation / math.sqrt(total), float(special.ndtri((1 + confidence) / 2))
+    low, middle, high = (
+        elo_of_score(min(max(score, EXTREME_SCORE), 1 - EXTREME_SCORE))
+        for score in (mean - quantile * error, mean, mean + quantile * error)
+    )
+    return NormalElo(
+        elo=middle,
+        elo_error=(high - low) / 2,
+        normalised_elo=ELO_PER_DEVIATION * (mean - 0.5) / (deviation * math.sqrt(games_each)),
+        normalised_elo_error=ELO_PER_DEVIATION * quantile / math.sqrt(total * games_each),
+        superiority=float(special.ndtr((mean - 0.5) / error)),
+    )
+
+
+def checked_counts(counts: ArrayLike) -> NDArray[np.float64]:
+    """Return counts with `NEVER_SEEN` for what did not occur, float64 of the same shape.
+
+    Args:
+        counts: pairs at each of `PAIR_SCORES`, or games lost, drawn and won, [..., 5 or 3].
+
+    Raises:
+        ValueError: there are neither 5 nor 3, one is negative, or all are 0.
+    """
+    seen = np.asarray(counts, np.float64)
+    if seen.shape[-1:] not in ((3,), (5,)) or np.any(seen < 0) or not np.all(seen.sum(axis=-1)):
+        raise ValueError(f"expected 5 or 3 counts, not all 0, got {seen.tolist()}")
+    return np.where(seen == 0, NEVER_SEEN, seen)
+
+
 def elo_of_score(score: float) -> float:
     """Return the Elo difference at which `score` is expected; infinite at 0 and 1."""
     if score <= 0:
@@ -124,13 +213,22 @@ def elo_of_score(score: float) -> float:
     return ELO_PER_DECADE * math.log10(score / (1 - score))
 
 
+def score_of_elo(elo: float) -> float:
+    """Return the score that is expected at an Elo difference."""
+    return float(special.expit(elo * math.log(10) / ELO_PER_DECADE))
+
+
 def elo_interval(score: Interval) -> Interval:
     """Map a score's interval to Elo; the map is monotone, so coverage stays."""
     return Interval(elo_of_score(score.estimate), elo_of_score(score.low), elo_of_score(score.high))
 
 
-def _design_effect(scores: NDArray[np.float64]) -> float:
-    """Return the variance of a pair over that of an all-or-nothing pair of the same mean, shrunk to 1."""
+def design_effect(scores: NDArray[np.float64]) -> float:
+    """Return the variance of a pair over that of an all-or-nothing pair of the same mean, shrunk to 1.
+
+    Args:
+        scores: of the pairs, [P].
+    """
     mean = scores.mean()
     observed = float(((scores - mean) ** 2).sum())
     all_or_nothing = float(scores.size * mean * (1 - mean))

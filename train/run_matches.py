@@ -5,8 +5,9 @@ from __future__ import annotations
 from envs import Variant
 from models.evaluator import make_evaluator
 from models.network import PolicyValueNetwork
-from train.arena import MatchResult, MatchSettings, draw_openings, play_match
+from train.arena import MatchResult, MatchSettings, play_match
 from train.config import RunConfig
+from train.openings import draw_openings
 from train.players import make_player
 from train.precision import INT8, Verdict, play_precisions
 from train.progress import Reporter

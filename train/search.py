@@ -327,6 +327,8 @@ class Search:
 class SearchPlayer:
     """Plays the move that a search without noise chooses."""
 
+    is_deterministic = True
+
     def __init__(
         self,
         evaluator: Evaluator,

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from envs import Variant, VectorEnv
 from train.arena import Player
-from train.baselines import BASELINES
+from train.baselines import BASELINES, is_baseline, make_baseline
 from train.config import ConfigError, RunConfig
 from train.iteration_metrics import StepMeans
 from train.lanes import GameUnderWay
@@ -83,9 +83,9 @@ def warm_start(
 
 def check_warm_start(cfg: WarmStartConfig) -> None:
     """Raise ConfigError if the player is not known, or the folder holds no shard."""
-    if cfg.player is not None and cfg.player not in BASELINES:
+    if cfg.player is not None and not is_baseline(cfg.player):
         near = get_close_matches(cfg.player, BASELINES, n=1)
-        hint = f"did you mean '{near[0]}'?" if near else f"expected one of {', '.join(BASELINES)}"
+        hint = f"did you mean '{near[0]}'?" if near else f"expected one of {', '.join(BASELINES)}, or alphabeta:PLIES"
         raise ConfigError(f"warm_start.player: '{cfg.player}' is not known, {hint}")
     if cfg.shards is not None and not _shard_paths(cfg.shards):
         raise ConfigError(f"warm_start.shards: no {ENDING} file in {cfg.shards}")
@@ -118,7 +118,7 @@ def _sources(cfg: RunConfig, game: CompiledGame, reporter: Reporter) -> Iterable
     if asked.player is None:
         return (read_shard(path, game) for path in _shard_paths(asked.shards or ""))
     reporter.say(f"warm start: {asked.games} games of {asked.player} ...")
-    return [play_games(game.variant, BASELINES[asked.player](), asked, seed=cfg.seed)]
+    return [play_games(game.variant, make_baseline(asked.player), asked, seed=cfg.seed)]
 
 
 def _shard_paths(folder: str) -> list[Path]:

@@ -1,4 +1,4 @@
-"""Compile every kernel of rules and search once, before workers start and each would compile for itself.
+"""Compile every kernel of rules, search and learning once, before workers start and each would compile for itself.
 
 python -m train.warm_up
 """
@@ -8,10 +8,13 @@ from __future__ import annotations
 import numpy as np
 
 import envs.warm_up
-from envs import VectorEnv
+from envs import VectorEnv, load_variant
 from models.evaluator import UniformEvaluator
+from train.alphabeta import AlphaBetaPlayer
 from train.analysis import AnalysisPlayer
 from train.arena import Player
+from train.evaluation_learning import LearningSettings, learn_table
+from train.progress import Reporter
 from train.search import SearchPlayer, SearchSettings
 from train.search_policies import BUILT_IN
 
@@ -26,9 +29,12 @@ def warm_up() -> None:
             for policy in BUILT_IN
         ),
         AnalysisPlayer(evaluator, num_simulations=4, name="warm-up"),
+        AlphaBetaPlayer(depth=1),
     ]
     for player in players:
         player.choose(VectorEnv("gardner", 2), np.arange(2), np.random.default_rng(0))
+    settings = LearningSettings(games=2, depth=1)
+    learn_table(load_variant("gardner"), settings=settings, reporter=Reporter(quiet=True))
 
 
 if __name__ == "__main__":

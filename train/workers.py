@@ -85,7 +85,7 @@ class RayWorkers:
         self._under_way = [0] * num_workers
         self._session: SessionFolder | None = None
         if cfg.address is None:
-            self._ray, self._session = _start_ray(num_workers + cfg.inference_actors)
+            self._ray, self._session = start_ray(num_workers + cfg.inference_actors)
         else:
             self._ray = _join_ray(cfg)
         try:
@@ -327,7 +327,7 @@ def _kill_actor_process(pid: int) -> None:
         return
 
 
-def _start_ray(num_cpus: int) -> tuple[Any, SessionFolder]:
+def start_ray(num_cpus: int) -> tuple[Any, SessionFolder]:
     """Start a Ray of our own on the loopback interface; return its module and its folder."""
     # Ray reads these when it is imported, and so do its processes; unasked, it gives its workers niceness 15.
     os.environ.update({**QUIET, "RAY_AUTH_MODE": "token", LOOPBACK_ONLY: "0", "RAY_worker_niceness": "0"})

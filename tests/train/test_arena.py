@@ -8,8 +8,10 @@ import pytest
 from numpy.typing import NDArray
 
 from envs import IllegalAction, Variant, VectorEnv, legal_actions, load_variant
-from train.arena import MatchSettings, difference_interval, draw_openings, play_match
+from tests.train.match_players import Searcher
+from train.arena import MatchSettings, difference_interval, play_match
 from train.baselines import RandomPlayer
+from train.openings import draw_openings
 
 SHORT = MatchSettings(games=40, random_plies=2, seed=3, max_plies=60)
 
@@ -17,27 +19,6 @@ SHORT = MatchSettings(games=40, random_plies=2, seed=3, max_plies=60)
 @pytest.fixture(scope="module")
 def gardner() -> Variant:
     return load_variant("gardner")
-
-
-@dataclass
-class Grabber:
-    """Mates if it can, else captures what it can, else moves at random; records where it was asked."""
-
-    name: str = "grabber"
-
-    def choose(self, env: VectorEnv, lanes: NDArray[np.intp], rng: np.random.Generator) -> NDArray[np.int32]:
-        chosen = []
-        for lane in lanes:
-            legal = env.legal_actions(int(lane))
-            trial = VectorEnv(env.variant, len(legal))
-            for index in range(len(legal)):
-                trial.set_fen(index, env.fen(int(lane)))
-            before = np.array([sum(map(str.isalpha, fen.split()[0])) for fen in map(trial.fen, range(len(legal)))])
-            rewards, _, _ = trial.step(legal)
-            after = np.array([sum(map(str.isalpha, fen.split()[0])) for fen in map(trial.fen, range(len(legal)))])
-            merit = 100 * rewards + (before - after) + rng.random(len(legal)) / 2
-            chosen.append(legal[merit.argmax()])
-        return np.array(chosen, dtype=np.int32)
 
 
 @dataclass
@@ -106,8 +87,8 @@ def test_the_same_seed_gives_the_same_match_and_another_seed_another(gardner: Va
 
 def test_a_player_that_takes_pieces_beats_random_with_either_colour(gardner: Variant) -> None:
     settings = MatchSettings(games=16, random_plies=2, seed=1, max_plies=120)
-    result = play_match(gardner, (Grabber(), RandomPlayer()), settings=settings)
-    mirrored = play_match(gardner, (RandomPlayer(), Grabber()), settings=settings)
+    result = play_match(gardner, (Searcher(), RandomPlayer()), settings=settings)
+    mirrored = play_match(gardner, (RandomPlayer(), Searcher()), settings=settings)
     assert result.score.low > 0.5
     assert mirrored.score.high < 0.5
 
@@ -132,8 +113,8 @@ def test_games_cut_by_the_ply_cap_are_draws_and_counted_apart(gardner: Variant) 
 
 
 def test_a_difference_is_paired_over_common_openings(gardner: Variant) -> None:
-    settings = MatchSettings(games=16, random_plies=2, seed=1, max_plies=120)
-    strong = play_match(gardner, (Grabber(), RandomPlayer()), settings=settings)
+    settings = MatchSettings(games=60, random_plies=2, seed=1, max_plies=120)
+    strong = play_match(gardner, (Searcher(), RandomPlayer()), settings=settings)
     weak = play_match(gardner, (RandomPlayer("weak"), RandomPlayer()), settings=settings)
     difference = difference_interval(strong, weak)
     assert difference.estimate == pytest.approx(strong.score.estimate - weak.score.estimate)
@@ -179,11 +160,12 @@ def test_an_answer_of_the_wrong_shape_is_an_error_that_names_the_player(gardner:
     @dataclass
     class Sloppy:
         name: str = "sloppy"
+        is_deterministic = True
 
         def choose(self, env: VectorEnv, lanes: NDArray[np.intp], rng: np.random.Generator) -> NDArray[np.int32]:
-            return np.zeros(1, dtype=np.int32)
+            return np.zeros(len(lanes) + 1, dtype=np.int32)
 
-    with pytest.raises(ValueError, match="sloppy: expected 20 integer actions, got int32 \\[1\\]"):
+    with pytest.raises(ValueError, match="sloppy: expected 1 integer actions, got int32 \\[2\\]"):
         play_match(gardner, (Sloppy(), RandomPlayer()), settings=SHORT)
 
 

@@ -12,8 +12,11 @@ from envs.notation import piece_code
 from envs.rows import captured_pieces, legal_moves
 from tests.envs.mirror import flip_fen, flip_square
 from train.arena import MatchSettings, play_match
-from train.baselines import GreedyPlayer, RandomPlayer
+from train.baselines import GreedyPlayer, RandomPlayer, is_baseline, make_baseline
+from train.config import ConfigError, RunConfig
+from train.config_sections import EvaluationConfig
 from train.mobility import mobility_values
+from train.plugins import check_names
 
 DRAWS = 60
 """Choices in one position: one of four moves that are as good is missed once in 3e7 times."""
@@ -161,3 +164,17 @@ def test_firing_through_a_piece_adds_to_mobility() -> None:
     fires = load_variant("asylum", FRIENDLY)
     own = float(mobility_values(fires)[piece_code(fires.type_by_letter["R"], 0)])
     assert own > value("asylum", "R") > value("grand", "R")  # the same board and moves
+
+
+@pytest.mark.parametrize("name", ["random", "greedy", "alphabeta:2", "alphabeta:50ms"])
+def test_every_baseline_is_made_by_its_name_and_may_be_a_runs_opponent(name: str) -> None:
+    assert is_baseline(name)
+    assert make_baseline(name).name == name
+    check_names(RunConfig(variant="gardner", evaluation=EvaluationConfig(opponent=name)))
+
+
+@pytest.mark.parametrize("name", ["alphabeta", "alphabeta:deep", "alphabeta:0", "radnom"])
+def test_a_name_of_no_baseline_is_refused_as_opponent(name: str) -> None:
+    assert not is_baseline(name)
+    with pytest.raises(ConfigError, match=f"evaluation.opponent: .* got '{name}'"):
+        check_names(RunConfig(variant="gardner", evaluation=EvaluationConfig(opponent=name)))

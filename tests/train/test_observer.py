@@ -11,13 +11,14 @@ import pytest
 
 import envs
 from envs import CompiledGame, engine_for, load_variant
+from envs.board_picture import BoardView
 from models.network import GameSpec, NetworkConfig, PolicyValueNetwork, untrained_network
 from tests.train.stored_run import config, random_games
 from train.iteration_metrics import RESIGNATION, StepMeans, Stopwatch, game_numbers, search_numbers, value_error
 from train.learner import Learner
 from train.metrics import HISTOGRAMS, METRICS, PICTURES, is_known, read_metrics
 from train.observer import Iteration, RunObserver, layer_histograms, policy_entropies
-from train.pictures import BoardView, draw_boards, last_positions
+from train.pictures import draw_boards, last_positions
 from train.replay import ReplayBuffer
 from train.selfplay import SelfPlayStats
 from train.shards import GameRecord, write_shard

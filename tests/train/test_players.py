@@ -7,8 +7,10 @@ import pytest
 from envs import load_variant
 from models.quantised import Int8Evaluator
 from tests.train.stored_run import make_run
+from train.alphabeta import AlphaBetaPlayer
 from train.arena import MatchSettings, play_match
 from train.baselines import RandomPlayer
+from train.network_players import PolicyPlayer, TimedPlayer
 from train.players import Contestant, UnknownPlayer, common_variant, describe, make_player
 
 
@@ -53,6 +55,40 @@ def test_int8_before_a_run_evaluates_it_in_int8(run_dir: Path) -> None:
     assert contestant.checkpoint == run_dir / "checkpoints" / "000000"
     with pytest.raises(UnknownPlayer, match="player 'int8:random': expected a run"):
         make_player("int8:random", simulations=4)
+
+
+def test_policy_before_a_run_is_its_network_without_search(run_dir: Path) -> None:
+    contestant = make_player(f"policy:{run_dir}", simulations=4)
+    assert isinstance(contestant.player, PolicyPlayer)
+    assert contestant.player.name == f"policy:{run_dir}"
+    assert not contestant.searches
+    untrained = make_player(f"policy:int8:untrained:{run_dir}", simulations=4)
+    assert isinstance(untrained.player, PolicyPlayer)
+    assert isinstance(untrained.player.evaluator, Int8Evaluator)
+
+
+def test_alphabeta_thinks_by_plies_or_by_time_and_plain_by_the_time_of_all() -> None:
+    names = {"alphabeta:3": (3, None), "alphabeta:50ms": (None, 0.05)}
+    for text, limits in names.items():
+        player = make_player(text, simulations=4, seconds=2.0).player
+        assert isinstance(player, AlphaBetaPlayer)
+        assert (player.name, player.depth, player.seconds) == (text, *limits)
+    assert make_player("alphabeta", simulations=4, seconds=0.1).player.name == "alphabeta:100ms"
+    for text in ("alphabeta", "alphabeta:", "alphabeta:deep"):
+        with pytest.raises(UnknownPlayer, match="expected alphabeta:PLIES"):
+            make_player(text, simulations=4)
+
+
+def test_a_run_thinks_by_the_clock_if_told_so(run_dir: Path) -> None:
+    contestant = make_player(str(run_dir), simulations=4, seconds=0.01)
+    assert isinstance(contestant.player, TimedPlayer)
+    assert contestant.player.name == f"{run_dir}@10ms"
+    assert contestant.searches
+
+
+def test_weights_are_told_apart_by_their_hash(run_dir: Path, trained: Contestant) -> None:
+    assert trained.weights_hash == make_player(f"policy:{run_dir}", simulations=4).weights_hash
+    assert make_player("random", simulations=4).weights_hash is None
 
 
 def test_players_of_other_rules_are_refused(trained: Contestant) -> None:
