@@ -119,13 +119,16 @@ def test_without_a_part_all_are_measured_and_bars_are_where_meant(monkeypatch: p
         *(f"gardner, 4 lanes, no network: {policy} search" for policy in ("gumbel", "puct")),
         *(f"gardner, 4 lanes, {search}" for search in searches),
         "gardner, 4 games: self-play as quick.yaml",
+        "gardner, alpha-beta to depth 4",
     }
     assert all(measured["median"] > 0 for measured in document["measured"])
     assert sorted(finding["bar"] for finding in document["ratios"] if finding["bar"]) == [1.4]
-    assert [finding["bar"] for finding in document["times"]] == [None] * 4
+    assert [finding["bar"] for finding in document["times"]] == [None] * 5
     assert {finding["bound"] for finding in document["times"]} == {None}
     *publishing, export = document["others"][:3]
-    shares = document["others"][3:]
+    *shares, quiescence, move, slowest = document["others"][3:]
+    assert all(finding["name"].startswith("gardner, alpha-beta") for finding in (quiescence, move, slowest))
+    assert (slowest["bar"], slowest["met"]) == (50, True)
     assert [(found["bar"], found["met"]) for found in publishing] == [(0.5, True)] * 2
     assert export["bar"] is None
     assert all(finding["name"].startswith("gardner, 4 games: self-play as quick.yaml: %") for finding in shares)

@@ -103,7 +103,7 @@ def test_histograms_and_pictures_come_with_the_first_iteration_and_every_so_many
     board.Reload()
     assert {name for name in HISTOGRAMS if name.startswith("games/")} <= set(board.Tags()["histograms"])
     assert any(name.startswith("weights/stem") for name in board.Tags()["histograms"])
-    assert set(board.Tags()["images"]) == set(PICTURES)
+    assert set(board.Tags()["images"]) == set(PICTURES) - {"eval/ladder"}  # which a ladder writes
     assert [event.step for event in board.Images("search/position")] == [1]
     plies = board.Histograms("games/plies")[0].histogram_value
     assert (plies.num, plies.max) == (12, max(record.num_plies for record in games))
