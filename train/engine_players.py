@@ -5,14 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from envs import Variant
-from train.alphabeta import parse_alphabeta
+from train.alphabeta import AlphaBetaPlayer
 from train.engine_thinkers import AlphaBetaThinker, PlayerThinker, Thinker
-from train.players import UnknownPlayer, common_variant, make_player
+from train.evaluation_tables import table_for
+from train.players import ALPHABETA, POLICY_ONLY, common_variant, make_player
 
 if TYPE_CHECKING:
     from models.evaluator import Evaluator
-
-ALPHABETA, WITHOUT_SEARCH = "alphabeta", "policy:"
 
 
 def make_thinker(
@@ -40,25 +39,16 @@ def make_thinker(
         UnknownPlayer: The text names no player, or one that was trained on other rules.
         CorruptFile, CheckpointMismatch: See `models.checkpoint.load_player`.
     """
-    if text.split(":", maxsplit=1)[0] == ALPHABETA:
-        return _alphabeta(text), given
+    if text == ALPHABETA:
+        return AlphaBetaThinker(table_for), given
     contestant = make_player(text, simulations=simulations or 1)
     game = common_variant([contestant], given) if given or contestant.variant else None
-    evaluator: Evaluator | None = getattr(contestant.player, "evaluator", None)
-    if evaluator is None or text.startswith(WITHOUT_SEARCH):
-        return PlayerThinker(contestant.player, seed=seed), game
+    player = contestant.player
+    if isinstance(player, AlphaBetaPlayer):
+        return AlphaBetaThinker(table_for, name=text, depth=player.depth, seconds=player.seconds), game
+    evaluator: Evaluator | None = getattr(player, "evaluator", None)
+    if evaluator is None or text.startswith(POLICY_ONLY):
+        return PlayerThinker(player, seed=seed), game
     from train.engine_network import NetworkThinker
 
     return NetworkThinker(evaluator, name=text, simulations=simulations, batch_size=batch_size), game
-
-
-def _alphabeta(text: str) -> Thinker:
-    from train.evaluation_tables import table_for
-
-    if text == ALPHABETA:
-        return AlphaBetaThinker(table_for)
-    try:
-        player = parse_alphabeta(text)
-    except ValueError as error:
-        raise UnknownPlayer(f"player {error}") from None
-    return AlphaBetaThinker(table_for, name=text, depth=player.depth, seconds=player.seconds)

@@ -1,4 +1,4 @@
-"""Compile every kernel of rules, search and learning once, before workers start and each would compile for itself.
+"""Compile kernels once, before workers start and each would compile for itself; as a program, those of all kinds.
 
 python -m train.warm_up
 """
@@ -13,14 +13,13 @@ from models.evaluator import UniformEvaluator
 from train.alphabeta import AlphaBetaPlayer
 from train.analysis import AnalysisPlayer
 from train.arena import Player
-from train.evaluation_learning import LearningSettings, learn_table
 from train.progress import Reporter
 from train.search import SearchPlayer, SearchSettings
 from train.search_policies import BUILT_IN
 
 
 def warm_up() -> None:
-    """Run every kernel on the smallest game; seconds when they are cached, up to a minute when not."""
+    """Run the kernels of rules, search and analysis on the smallest game; up to a minute when they are not cached."""
     envs.warm_up.warm_up()
     evaluator = UniformEvaluator()
     players: list[Player] = [
@@ -29,13 +28,24 @@ def warm_up() -> None:
             for policy in BUILT_IN
         ),
         AnalysisPlayer(evaluator, num_simulations=4, name="warm-up"),
-        AlphaBetaPlayer(depth=1),
     ]
     for player in players:
-        player.choose(VectorEnv("gardner", 2), np.arange(2), np.random.default_rng(0))
+        _try(player)
+
+
+def warm_up_alphabeta() -> None:
+    """Run the kernels of the alpha-beta engine and of its learning, which a training run does not need."""
+    from train.evaluation_learning import LearningSettings, learn_table
+
+    _try(AlphaBetaPlayer(depth=1))
     settings = LearningSettings(games=2, depth=1)
     learn_table(load_variant("gardner"), settings=settings, reporter=Reporter(quiet=True))
 
 
+def _try(player: Player) -> None:
+    player.choose(VectorEnv("gardner", 2), np.arange(2), np.random.default_rng(0))
+
+
 if __name__ == "__main__":
     warm_up()
+    warm_up_alphabeta()
