@@ -287,7 +287,7 @@ def test_a_terminal_has_colours_completes_words_and_hears_ctrl_c() -> None:
         os.write(main, b"a2a3\n")
         assert "greedy plays " in until(main, "2. White> ")
         process.send_signal(signal.SIGINT)
-        text = until(main, "interrupted")
+        text = until(main, "interrupted", remind=lambda: process.send_signal(signal.SIGINT))
         assert "To play on from here: python " in text
         assert process.wait(30) == 130
     finally:
@@ -295,13 +295,18 @@ def test_a_terminal_has_colours_completes_words_and_hears_ctrl_c() -> None:
         os.close(main)
 
 
-def until(terminal: int, ending: str) -> str:
-    """Read from a terminal until what it shows ends in a text."""
+def until(terminal: int, ending: str, remind: Callable[[], None] = lambda: None) -> str:
+    """Read from a terminal until what it shows ends in a text; `remind` is called when nothing has come for long.
+
+    A signal that comes just before Python's `input` begins to wait is seen only after the wait, or with the next one.
+    """
     shown, deadline = "", time.monotonic() + 60
     while not COLOURS.sub("", shown).rstrip("\r\n").endswith(ending):
         assert time.monotonic() < deadline, shown
-        if select.select([terminal], [], [], 0.2)[0]:
+        if select.select([terminal], [], [], 10)[0]:
             shown += os.read(terminal, 65536).decode()
+        else:
+            remind()
     return shown
 
 
