@@ -6,7 +6,7 @@ the static evaluation is the score that the search has returned.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,12 +32,16 @@ class LearningGame:
         movers: uint8 [N], who is to move there: 0 White, 1 Black.
         decided: float32 [N], White's score where the variation ends the game, else NaN.
         white_score: 1, 0.5 or 0; NaN for a game that was cut short.
+        moves: uint64 [plies], the move words of the game (`envs/layout.py`), the random ones first.
+        verdict: what ended it (`envs/layout.py`), 0 where it was cut short.
     """
 
     boards: U8Array
     movers: U8Array
     decided: NDArray[np.float32]
     white_score: float
+    moves: U64Array = field(default_factory=lambda: np.zeros(0, np.uint64))
+    verdict: int = 0
 
 
 class GamePlayer:
@@ -67,6 +71,7 @@ class GamePlayer:
         self._stop, self._scratch = np.zeros(1, np.uint8), np.zeros(SCRATCH_SIZE, np.uint32)
         self._leaves = np.zeros((max_plies, num_squares + 1), np.uint8)
         self._decided = np.zeros(max_plies, np.float32)
+        self._played = np.zeros(max_plies, np.uint64)
 
     def play(self, fen: str, weights: NDArray[np.int32], tempo: int, *, random_plies: int, seed: int) -> LearningGame:
         """Play a game.
@@ -80,14 +85,22 @@ class GamePlayer:
         """
         row = read_fen(self._game, fen)
         self._lay_out(row, tempo)
-        found, white_score = kernels.play_game(
+        found, plies, verdict, white_score = kernels.play_game(
             self._game.tables, self._game.zobrist, weights.reshape(-1), self._rows.view(np.uint8).reshape(-1),
             self._rows.reshape(-1), self._moves, self._order, self._frames, self._keys, self._table, self._history,
             self._pv, self._control, self._stop, self._scratch, np.array([seed], np.uint64),
             np.array([self._depth, random_plies, self._max_plies]), self._leaves.reshape(-1), self._decided,
+            self._played,
         )  # fmt: skip
         leaves = self._leaves[:found].copy()
-        return LearningGame(leaves[:, :-1], leaves[:, -1], self._decided[:found].copy(), float(white_score))
+        return LearningGame(
+            boards=leaves[:, :-1],
+            movers=leaves[:, -1],
+            decided=self._decided[:found].copy(),
+            white_score=float(white_score),
+            moves=self._played[:plies].copy(),
+            verdict=int(verdict),
+        )
 
     def _lay_out(self, row: U64Array, tempo: int) -> None:
         """Put a start position in place, with room for its moves; forget the last game."""

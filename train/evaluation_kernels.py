@@ -40,6 +40,7 @@ from train.alphabeta_kernels import (
     NODES,
     ROOT_DEPTH,
     ROOT_PLACE,
+    SALT,
     STATIC,
     I,
     change,
@@ -48,6 +49,7 @@ from train.alphabeta_kernels import (
     static_of,
 )  # fmt: skip
 
+SALT_STEP = I(0x1E3779B97F4A7C15)
 TIE_BITS = U(20)
 """Random bits below a root move's rank, which decide between equals."""
 
@@ -65,7 +67,7 @@ def draw(random, count):
 @njit
 def play_game(
     tab, zob, weights, s8, s64, moves, order, frames, keys, table, history, pv, control, stop, scratch, random,
-    settings, leaves, values,
+    settings, leaves, values, played,
 ):  # fmt: skip
     """Play one game from row 0 on; each player moves by a search with weights of its own.
 
@@ -76,9 +78,11 @@ def play_game(
         leaves: uint8 [G * (S + 1)], receives for each searched move the board that its variation leads to, and which
             side is to move there.
         values: float32 [G], receives White's score where the variation decides the game, else NaN.
+        played: uint64 [G], receives the move words of the game.
 
     Returns:
-        How many leaves there are, and White's score, NaN for a game that G has cut short.
+        How many leaves there are, how many moves were played, the verdict that ended the game, 0 where G has cut it
+        short, and White's score, NaN likewise.
     """
     size = U(tab[H_SQUARES])
     half = U(layout.NUM_CODES) * size
@@ -93,7 +97,7 @@ def play_game(
         ended = verdict(tab, s8, s64, U0, count, packed & U1)
         side = U(s8[O_TO_PLAY])
         if ended:
-            return found, white_score_of(ended, side)
+            return found, ply, ended, white_score_of(ended, side)
         if ply < settings[1]:
             move = moves[draw(random, count)]
         else:
@@ -104,6 +108,7 @@ def play_game(
                 order[i] = I((-gained if side else gained) << TIE_BITS) + I(draw(random, U1 << TIE_BITS))
                 i += U1
             control[NODES] = 0
+            control[SALT] = I(side) * SALT_STEP  # the sides weigh pieces differently: no sharing
             control[ROOT_DEPTH] = frames[DEPTH] = settings[0]
             control[ROOT_PLACE] = I(s64[U3] >> REVERSIBLE_SHIFT)
             frames[STATIC] = static_of(tab, own, s8, U0)
@@ -117,10 +122,11 @@ def play_game(
             values[found] = searched_value(frames, side)
             keep_leaf(tab, zob, s8, s64, pv, U(frames[LENGTH]), leaves, U(found) * (size + U1))
             found += 1
+        played[ply] = move
         make(tab, zob, s8, s64, U0, move)
         s8[O_REPETITIONS] = count_repetitions(tab, keys, s64, U0, s64[U3] >> REVERSIBLE_SHIFT)
         ply += 1
-    return found, np.float32(np.nan)
+    return found, ply, 0, np.float32(np.nan)
 
 
 @njit
