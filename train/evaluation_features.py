@@ -35,6 +35,8 @@ class Features:
         kinds: intp [32], kind of each piece code, `UNUSED` for codes that the game lacks.
         terms: intp [32, S], number of the square term of each code and square, `UNUSED` likewise.
         signs: float64 [32], 1 for White's codes, -1 for Black's.
+        places: intp [S, 2], file and rank of each square.
+        images: intp [S], the other square of its class, itself where there is none.
     """
 
     letters: tuple[str, ...]
@@ -43,6 +45,8 @@ class Features:
     kinds: NDArray[np.intp]
     terms: NDArray[np.intp]
     signs: F64Array
+    places: NDArray[np.intp]
+    images: NDArray[np.intp]
 
     @classmethod
     def of(cls, game: CompiledGame) -> Features:
@@ -52,7 +56,8 @@ class Features:
         sides = (WHITE,) if are_sides_alike(variant) else (WHITE, BLACK)
         reflection = Reflection.of(game)
         squares = np.arange(num_squares)
-        classes = squares if reflection is None else np.minimum(squares, reflection.squares)
+        images = squares if reflection is None else reflection.squares
+        classes = np.minimum(squares, images)
         kinds = np.full(NUM_CODES, UNUSED, np.intp)
         terms = np.full((NUM_CODES, num_squares), UNUSED, np.intp)
         for side in (WHITE, BLACK):
@@ -70,6 +75,8 @@ class Features:
             kinds=kinds,
             terms=terms,
             signs=np.where(np.arange(NUM_CODES) < BLACK_CODE, 1.0, -1.0),
+            places=np.array(variant.board.squares, np.intp),
+            images=images,
         )
 
     @property

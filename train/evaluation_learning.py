@@ -4,8 +4,8 @@ All weights begin at 0, so the first games are random; nothing is known of the p
 are played with what was learned so far. Each position at the end of a searched variation is then given a target, its
 lambda-return: a blend of the values of the positions that followed it in the game and of the game's result. Weights
 are fitted to the targets of the later half of all games, then scaled as a whole by how well earlier ones foretold
-results, and the next round begins. A square term is believed only as far as the games insist, by a prior around 0, so
-that a piece's material carries what is common to its squares.
+results, and the next round begins. The prior of the fit is a Gaussian process over the board: a square term is believed
+only as far as the games insist, and neighbouring squares tell of each other (`evaluation_prior.py`).
 
 Positions count by how open they are, 4 v (1 - v) of their value v, as in the squared error that TD(lambda) descends:
 the logistic curve fits lopsided positions least. Games begin from the array or from random material odds, then with
@@ -32,6 +32,7 @@ from envs.layout import U8Array
 from train import evaluation_kernels as kernels
 from train.evaluation_features import F64Array, Features, count_standing
 from train.evaluation_games import GamePlayer, LearningGame
+from train.evaluation_prior import SmoothPrior
 from train.evaluation_tables import MAX_WEIGHT, UNITS, EvaluationTable
 from train.progress import Reporter, Update
 from train.provenance import versions
@@ -68,6 +69,8 @@ class LearningSettings:
         evidence_per_game: how many independent positions a game counts as.
         material_spread: standard deviation of the prior of a piece's material, in logits.
         square_spread: the same of a square term.
+        reach: how far squares tell of each other, in squares: the standard deviation of a Gaussian.
+        roughness: share of a square term's variance that is its own.
     """
 
     games: int = GAMES
@@ -81,7 +84,9 @@ class LearningSettings:
     positions_per_game: int = 24
     evidence_per_game: float = 8.0
     material_spread: float = 3.0
-    square_spread: float = 0.15
+    square_spread: float = 0.3
+    reach: float = 2.5
+    roughness: float = 0.05
 
     def __post_init__(self) -> None:
         if self.games < 1:
@@ -264,22 +269,20 @@ def fit(features: Features, positions: Positions, start: F64Array, settings: Lea
         start: [F], where the search for them begins.
         settings: the prior.
     """
-    spreads = np.full(len(start), settings.material_spread)
-    spreads[: features.num_terms] = settings.square_spread
-    precision = spreads**-2
+    prior = SmoothPrior.of(features, settings)
 
-    def loss(parameters: F64Array) -> tuple[float, F64Array]:
-        logits = _evaluate(features, positions, parameters)
+    def loss(white: F64Array) -> tuple[float, F64Array]:
+        logits = _evaluate(features, positions, prior.colour(white))
         errors = positions.counts * (expit(logits) - positions.targets)
         by_weight = np.zeros(features.terms.shape)
         by_tempo = kernels.add_errors(positions.boards, positions.movers, errors, by_weight)
-        prior = precision * parameters
         entropy = positions.counts @ (np.logaddexp(0.0, logits) - positions.targets * logits)
-        return float(entropy + prior @ parameters / 2), features.gradient(by_weight, by_tempo) + prior
+        gradient = prior.colour_gradient(features.gradient(by_weight, by_tempo))
+        return float(entropy + white @ white / 2), gradient + white
 
-    found = minimize(loss, start, jac=True, method="L-BFGS-B", options={"maxiter": MOST_STEPS, "maxcor": MEMORY})
-    parameters: F64Array = found.x
-    return parameters
+    begin = prior.whiten(start)
+    found = minimize(loss, begin, jac=True, method="L-BFGS-B", options={"maxiter": MOST_STEPS, "maxcor": MEMORY})
+    return prior.colour(found.x)
 
 
 def result_scale(logits: F64Array, scores: F64Array, counts: F64Array) -> float:

@@ -19,6 +19,7 @@ from train.evaluation_learning import (
     learn_table,
     result_scale,
 )
+from train.evaluation_prior import SmoothPrior, square_correlation
 from train.evaluation_tables import UNITS, mirrored
 from train.progress import Reporter
 
@@ -216,3 +217,27 @@ def test_chess_values_from_any_seed_are_those_of_chess(seed: int) -> None:
     assert all(2 <= values[minor] <= 4 for minor in "NB")
     assert 3.5 <= values["R"] <= 6.5
     assert 6 <= values["Q"] <= 11
+
+
+@pytest.mark.parametrize("name", ["chess", "palace_ninja_guards", "maharajah"])
+def test_the_prior_holds_near_squares_for_alike_and_far_ones_not(name: str) -> None:
+    features = features_of(name)
+    correlation = square_correlation(features, reach=2.0, roughness=0.1)
+    used = np.unique(features.terms[features.terms >= 0] % len(correlation))
+    between = correlation[np.ix_(used, used)]
+    apart = np.sqrt(((features.places[used][:, None] - features.places[used]) ** 2).sum(axis=2))
+    assert np.allclose(np.diag(between), 1)
+    assert between[apart == 1].min() > 0.7
+    assert abs(between[apart > 6]).max() < 0.05
+    assert np.linalg.eigvalsh(correlation).min() > 0
+
+
+def test_white_parameters_are_those_of_the_evaluation_on_another_scale() -> None:
+    features, rng = features_of("orda"), np.random.default_rng(0)
+    prior = SmoothPrior.of(features, LearningSettings())
+    parameters, slope = random_parameters(features), rng.normal(size=features.num_terms + features.num_kinds + 1)
+    white = prior.whiten(parameters)
+    np.testing.assert_allclose(prior.colour(white), parameters, atol=1e-9)
+    step = rng.normal(size=len(white))
+    change = slope @ (prior.colour(white + step) - prior.colour(white))
+    assert prior.colour_gradient(slope) @ step == pytest.approx(change)
