@@ -1,8 +1,8 @@
 """What is learned of a game's evaluation: material, square terms, tempo, and which of them are one number.
 
 A kind is a piece type, of either side where the sides play by the same rules with the same pieces, else of one side.
-Each kind has a material worth, and a square term for each class of squares; kinds that are royal on the side, and so
-are never lost, have square terms only. A Black piece's square is seen from Black's side; where the rules are the same
+Each kind has a material worth, and a square term for each class of squares. Kinds that are royal on the side are never
+lost: where the sides are alike they have square terms only, else their material says by how much one army is better. A Black piece's square is seen from Black's side; where the rules are the same
 on both wings, mirrored files are one class. Dims: S squares, 32 piece codes, K kinds, F = K S + K + 1 parameters.
 """
 
@@ -80,6 +80,12 @@ class Features:
         )
 
     @property
+    def is_constant(self) -> NDArray[np.bool_]:
+        """Whether a kind's number never makes a difference, bool [K]: royals of sides that are alike."""
+        both = self.kinds[:BLACK_CODE], self.kinds[BLACK_CODE:]
+        return self.is_royal & np.array_equal(*both)
+
+    @property
     def num_kinds(self) -> int:
         """K."""
         return len(self.letters)
@@ -92,7 +98,7 @@ class Features:
     def weights(self, parameters: F64Array) -> F64Array:
         """Return White's weights float64 [32, S] of parameters [F]."""
         terms, material = parameters[: self.num_terms], parameters[self.num_terms : -1]
-        worth = np.where(self.is_royal, 0.0, material)[self.kinds][:, None] + terms[self.terms]
+        worth = np.where(self.is_constant, 0.0, material)[self.kinds][:, None] + terms[self.terms]
         return np.where(self.terms == UNUSED, 0.0, self.signs[:, None] * worth)
 
     def gradient(self, by_weight: F64Array, by_tempo: float) -> F64Array:
@@ -102,7 +108,7 @@ class Features:
         terms = np.bincount(self.terms[used], own[used], self.num_terms)
         by_code = np.where(self.kinds == UNUSED, 0.0, own.sum(axis=1))
         material = np.bincount(np.maximum(self.kinds, 0), by_code, self.num_kinds)
-        return np.concatenate([terms, np.where(self.is_royal, 0.0, material), [by_tempo]])
+        return np.concatenate([terms, np.where(self.is_constant, 0.0, material), [by_tempo]])
 
     def worth(self, weights: F64Array, counts: F64Array) -> tuple[F64Array, F64Array]:
         """Return what each kind is worth where it stands, 0 for one that never does, and how often it stands; [K] each.

@@ -62,13 +62,24 @@ def test_wings_are_one_where_the_rules_are_the_same_on_both() -> None:
     assert (weights != weights[:, ::-1]).any()
 
 
-def test_a_royal_has_square_terms_only() -> None:
+def test_a_royal_of_alike_sides_has_square_terms_only() -> None:
     features = features_of("chess")
     parameters = random_parameters(features)
     changed = parameters.copy()
     changed[features.num_terms : -1][features.is_royal] += 5
     assert features.is_royal.sum() == 1
     assert (features.weights(changed) == features.weights(parameters)).all()
+
+
+def test_royals_of_unlike_sides_say_how_much_better_an_army_is() -> None:
+    features = features_of("orda")
+    parameters = random_parameters(features)
+    changed = parameters.copy()
+    changed[features.num_terms : -1][features.is_royal] += (5.0, 2.0)
+    change = features.weights(changed) - features.weights(parameters)
+    assert np.allclose(change, change[:, :1])  # on every square alike
+    assert sorted(change[:, 0].round(9))[:: len(change) - 1] == [-2.0, 5.0]
+    assert np.count_nonzero(change[:, 0].round(9)) == 2
 
 
 @pytest.mark.parametrize("name", ["chess", "orda"])
