@@ -59,7 +59,7 @@ def draw_openings(variant: Variant, count: int, *, plies: int, seed: int, balanc
         ValueError: `TRIES_PER_OPENING` times `count` draws gave too few.
     """
     found: dict[str, Opening] = {}
-    judge = _Judge(variant) if balanced else None
+    judge = Judge(variant) if balanced else None
     for first in range(0, TRIES_PER_OPENING * count, count):
         for opening in _candidates(variant, range(first, first + count), plies, seed):
             if opening.position not in found and (judge is None or judge.is_balanced(opening)):
@@ -97,7 +97,7 @@ def _candidates(variant: Variant, numbers: range, plies: int, seed: int) -> list
     return [opening for opening, over in zip(played, env.over.tolist()) if not over]
 
 
-class _Judge:
+class Judge:
     """Says which openings are balanced."""
 
     def __init__(self, variant: Variant) -> None:
