@@ -61,7 +61,15 @@ def read_fen(game: CompiledGame, text: str) -> U64Array:
     Raises:
         InvalidFen: The text does not fit the game, or no game can stand like that.
     """
-    fields = parse_fields(game.variant, text)
+    return row_of(game, parse_fields(game.variant, text))
+
+
+def row_of(game: CompiledGame, fields: FenFields) -> U64Array:
+    """Set up the position of a FEN's fields, with an empty history, as a row uint64 [W].
+
+    Raises:
+        InvalidFen: No game can stand like that.
+    """
     row = np.zeros(game.state_words, np.uint64)
     bytes_ = row.view(np.uint8)
     bytes_[layout.HEADER_BYTES : layout.HEADER_BYTES + game.variant.num_squares] = fields.board

@@ -15,10 +15,10 @@ from scipy.special import expit
 
 from envs import load_variant
 from train.config_sections import PieceValuesConfig
-from train.piece_values import InsufficientData, OutcomeValues, Positions, Report, estimate_values
+from train.piece_values import InsufficientData, MethodValues, Positions, Report, estimate_values
 from train.piece_values.bootstrap import bca_interval
 from train.piece_values.logistic import RIDGE
-from train.piece_values.outcome import summarise
+from train.piece_values.outcome import COMMON_FEATURES, summarise
 from train.provenance import provenance
 
 LETTERS = ("P", "N", "B", "R", "Q")
@@ -48,7 +48,7 @@ def simulate(seed: int, games: int, weights: Sequence[float] | np.ndarray = WEIG
     )
 
 
-def estimate(positions: Positions, settings: PieceValuesConfig = QUICK, seed: int = 1) -> OutcomeValues:
+def estimate(positions: Positions, settings: PieceValuesConfig = QUICK, seed: int = 1) -> MethodValues:
     return estimate_values(positions, settings=settings, seed=seed)
 
 
@@ -58,7 +58,7 @@ def with_positions_as_games(positions: Positions) -> Positions:
     return replace(positions, game=number, white_score=positions.white_score[positions.game])
 
 
-def covered(values: OutcomeValues) -> list[bool]:
+def covered(values: MethodValues) -> list[bool]:
     """Say for each weight, and for each value in pawns, whether its interval holds the planted one."""
     hits = []
     for piece, weight in zip(values.pieces, WEIGHTS):
@@ -81,8 +81,8 @@ def test_planted_values_are_recovered_from_many_games() -> None:
         assert piece.value is not None
         assert piece.value.estimate == pytest.approx(weight / WEIGHTS[0], rel=0.15)
         assert piece.value.low <= piece.value.estimate <= piece.value.high
-    assert values.white_advantage.low <= WHITE_ADVANTAGE <= values.white_advantage.high
-    assert values.side_to_move.low <= 0 <= values.side_to_move.high
+    assert values.terms["White's advantage"].low <= WHITE_ADVANTAGE <= values.terms["White's advantage"].high
+    assert values.terms["side to move"].low <= 0 <= values.terms["side to move"].high
 
 
 def test_intervals_hold_the_planted_values_in_most_of_100_data_sets() -> None:
@@ -143,12 +143,13 @@ def test_colours_swapped_leave_the_values_and_turn_the_advantage() -> None:
         white_score=1 - positions.white_score,
     )  # fmt: skip
     one, other = estimate(positions), estimate(swapped)
+    advantages, moves = ([values.terms[name].estimate for values in (one, other)] for name in COMMON_FEATURES)
     for piece, mirrored in zip(one.pieces, other.pieces):
         assert piece.log_odds is not None
         assert mirrored.log_odds is not None
         assert piece.log_odds.estimate == pytest.approx(mirrored.log_odds.estimate, abs=1e-6)
-    assert one.white_advantage.estimate == pytest.approx(-other.white_advantage.estimate, abs=1e-6)
-    assert one.side_to_move.estimate == pytest.approx(other.side_to_move.estimate, abs=1e-6)
+    assert advantages[0] == pytest.approx(-advantages[1], abs=1e-6)
+    assert moves[0] == pytest.approx(moves[1], abs=1e-6)
 
 
 def test_the_same_seed_gives_the_same_intervals_and_another_seed_others() -> None:
@@ -235,7 +236,7 @@ def report() -> Report:
     assert set(letters) == set(LETTERS)
     positions = replace(simulate(seed=14, games=250), letters=LETTERS, cut_games=50)
     basis = provenance(gardner, config_hash="c0ffee", seeds={"bootstrap": 1})
-    return Report(estimate(positions), gardner, basis)
+    return Report((estimate(positions),), gardner, basis)
 
 
 def test_a_report_writes_json_csv_and_pictures_that_agree(report: Report, tmp_path: Path) -> None:
@@ -251,7 +252,7 @@ def test_a_report_writes_json_csv_and_pictures_that_agree(report: Report, tmp_pa
     for row, piece in zip(table, stored["pieces"]):
         assert row["letter"] == piece["letter"]
         assert float(row["value_low"]) == piece["value"]["low"]
-        assert float(row["elo_high"]) == piece["elo"]["high"]
+        assert float(row["elo_high"]) == piece["methods"]["outcome"]["elo"]["high"]
     assert png.read_bytes().startswith(b"\x89PNG")
     text = svg.read_text()
     assert "queen (Q)" in text
@@ -263,7 +264,7 @@ def test_a_report_writes_json_csv_and_pictures_that_agree(report: Report, tmp_pa
 def test_a_table_names_bias_and_refusals(report: Report) -> None:
     refused = replace(report.values.pieces[1], value=None, log_odds=None, refusal="a difference in 3 games")
     pieces = (report.values.pieces[0], refused, *report.values.pieces[2:])
-    odd = replace(report, values=replace(report.values, pieces=pieces))
+    odd = replace(report, methods=(replace(report.values, pieces=pieces),))
     console = Console(width=100, file=io.StringIO())
     console.print(odd.table())
     text = console.file.getvalue()  # type: ignore[attr-defined]
@@ -277,7 +278,7 @@ def test_a_table_names_bias_and_refusals(report: Report) -> None:
 
 def test_a_report_without_a_unit_draws_log_odds(report: Report, tmp_path: Path) -> None:
     pieces = tuple(replace(piece, value=None, refusal="no unit") for piece in report.values.pieces)
-    bare = replace(report, values=replace(report.values, pieces=pieces, cut_games=0))
+    bare = replace(report, methods=(replace(report.values, pieces=pieces, cut_games=0),))
     paths = bare.write(tmp_path)
     assert "log-odds of one piece" in paths[-1].read_text()
     assert bare.warning == ""
@@ -290,7 +291,7 @@ def test_an_unbounded_end_is_null_in_json_and_an_arrow_in_the_picture(report: Re
     queen = report.values.pieces[-1]
     assert queen.value is not None
     endless = replace(queen, value=replace(queen.value, high=np.inf))
-    wide = replace(report, values=replace(report.values, pieces=(*report.values.pieces[:-1], endless)))
+    wide = replace(report, methods=(replace(report.values, pieces=(*report.values.pieces[:-1], endless)),))
     paths = wide.write(tmp_path)
     assert json.loads(paths[0].read_text())["pieces"][0]["value"]["high"] is None
     assert "unbounded" in paths[-1].read_text()

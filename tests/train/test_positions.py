@@ -95,13 +95,13 @@ def test_a_run_is_measured_from_its_committed_games(tmp_path: Path) -> None:
     report, run_dir = measure_run(tmp_path)
     assert run_dir == tmp_path
     assert report.values.games + report.values.cut_games <= 150
-    assert report.values.resamples == 100
+    assert report.values.checks["resamples"] == 100
     document = report.to_document()
     assert document["config_hash"] == cfg.config_hash()
     assert document["seeds"] == {"run": 5, "bootstrap": 5}
     assert document["settings"]["quiet_only"] is True
     checkpoint = tmp_path / "checkpoints" / "000001"
     assert measure_run(checkpoint, seed=5)[0].to_document() == document
-    assert measure_run(checkpoint, resamples=150)[0].values.resamples == 150
+    assert measure_run(checkpoint, resamples=150)[0].values.checks["resamples"] == 150
     with pytest.raises(InsufficientData, match="no position of a finished game"):
         measure_run(tmp_path / "checkpoints" / "000000")

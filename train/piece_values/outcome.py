@@ -6,175 +6,139 @@ difference to the results of self-play games; tanh(x) is the logistic function o
     log-odds of White's score = white advantage + side to move + sum of weight * (White's - Black's count)
 
 A draw is half a win. A piece's value in pawns is its weight over the pawn's. Positions of a game share its
-result, so the **game** is the unit of the bootstrap: a resample draws whole games and refits exactly. It is
-cheap because the likelihood needs only the total weight of each distinct feature row in each game. Intervals
-are bias-corrected and accelerated percentiles over the resamples, for values in pawns those of the ratio
-itself. Where the pawn's own interval holds 0 that ratio has no finite interval: then no value in pawns is
-given, only log-odds.
+result, so the **game** is the cluster (`fits.py`). It says who won with more of what, not what the pieces did: a
+player who is winning anyway wins pieces. A piece that only one side ever has cannot be told from that side's
+advantage: it stays in the fit, but has no value.
 
-Dims: N positions, G games, K piece types with enough data, U distinct feature rows, F = 2 + K features,
-R resamples.
+Dims: N positions, G games, T piece types, K of them with enough data, U distinct feature rows, F = 2 + K features.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import sparse
-from scipy.special import expit
 
 from train.config_sections import PieceValuesConfig
-from train.piece_values.bootstrap import bca_interval
-from train.piece_values.logistic import Floats, fit_logistic, information
-from train.piece_values.positions import InsufficientData, Positions
-from train.ratings import ELO_PER_DECADE, Interval
+from train.piece_values.estimates import MethodValues, PieceEstimate, Split
+from train.piece_values.fits import Progress, Sums, check_games, fit_with_resamples
+from train.piece_values.positions import Details, InsufficientData, Positions
 
-COMMON_FEATURES = ("white advantage", "side to move")
+COMMON_FEATURES = ("White's advantage", "side to move")
 """Features before the pieces'."""
-MIN_DECISIVE = 10
-"""Fewer decisive games than this carry no scale for values."""
-MAX_CONDITION = 1e4
-"""Condition number of the scaled information matrix above which features cannot be told apart."""
-INVOLVED = 0.3
-"""Share of the weakest direction above which a feature is named as part of it."""
-ELO_PER_LOG_ODD = float(ELO_PER_DECADE / np.log(10))
-PROGRESS_EVERY = 20
-
-
-@dataclass(frozen=True)
-class PieceEstimate:
-    """One piece's value.
-
-    Attributes:
-        letter: its letter.
-        games: games with a difference in it.
-        log_odds: weight of one piece in log-odds; None where refused.
-        value: the weight over the pawn's; None where refused or where the pawn's interval holds 0.
-        refusal: why there is no value, or "".
-    """
-
-    letter: str
-    games: int
-    log_odds: Interval | None
-    value: Interval | None
-    refusal: str = ""
-
-    @property
-    def elo(self) -> Interval | None:
-        """The weight in Elo points."""
-        if self.log_odds is None:
-            return None
-        weight = self.log_odds
-        return Interval(*(end * ELO_PER_LOG_ODD for end in (weight.estimate, weight.low, weight.high)))
-
-
-@dataclass(frozen=True)
-class OutcomeValues:
-    """Values of all pieces, and what they rest on.
-
-    Attributes:
-        pieces: one entry per piece type, the pawn included.
-        white_advantage: log-odds that White has at equal material.
-        side_to_move: log-odds that the player to move has at equal material.
-        games: games used.
-        decisive_games: those with a winner.
-        cut_games: games left out because they were cut short.
-        positions: positions used.
-        condition_number: of the information matrix scaled to unit diagonal; 1 is best.
-        resamples: R.
-        seed: of the bootstrap.
-    """
-
-    pieces: tuple[PieceEstimate, ...]
-    white_advantage: Interval
-    side_to_move: Interval
-    games: int
-    decisive_games: int
-    cut_games: int
-    positions: int
-    condition_number: float
-    resamples: int
-    seed: int
-
-    @property
-    def cut_share(self) -> float:
-        """Share of all games that were cut short."""
-        return self.cut_games / (self.cut_games + self.games)
+SPLIT_RESAMPLES = 200
+"""Resamples behind the intervals of a split, at most."""
+SIDE_NAMES = ("White", "Black")
+MORE = "+"
+"""Behind the letter of a piece's further copies."""
 
 
 def estimate_values(
-    positions: Positions,
-    *,
-    settings: PieceValuesConfig,
-    seed: int,
-    progress: Callable[[int, int], None] | None = None,
-) -> OutcomeValues:
+    positions: Positions, *, settings: PieceValuesConfig, seed: int, progress: Progress | None = None
+) -> MethodValues:
     """Fit the outcome model and bootstrap it over games.
 
     Args:
         positions: positions of finished games.
-        settings: thresholds, weighting and number of resamples.
+        settings: thresholds, weighting, number of resamples; where it wants quiet positions only and the details are
+            known, the others are left out.
         seed: of the bootstrap.
         progress: called with the resamples done and wanted.
 
     Raises:
         InsufficientData: too little for any value.
     """
-    used, refusals = _drop_rare_pieces(positions, settings)
-    _check_games(used, settings)
+    used = positions
+    if settings.quiet_only and used.details is not None:
+        used = used.take(used.details.is_quiet)
+    used, refusals = _drop_rare_pieces(used, settings)
+    check_games(used.white_score, used.cut_games, least=settings.min_games)
     kept = [letter for letter in used.letters if letter not in refusals]
+    one_sided = _one_sided(used, kept)
     sums = summarise(used, kept, settings.weighting)
-    estimate = sums.fit(np.ones(used.num_games), np.zeros(sums.features.shape[1]))
-    condition = _condition(sums, estimate, [*COMMON_FEATURES, *kept])
-    resampled = resample_fits(sums, estimate, settings.bootstrap, seed, progress)
-    fits = _Fits(estimate, resampled, sums.influence(estimate))
-    return OutcomeValues(
-        pieces=_piece_estimates(fits, used, refusals),
-        white_advantage=fits.weight(0),
-        side_to_move=fits.weight(1),
+    fits = fit_with_resamples(
+        sums, [*COMMON_FEATURES, *kept], resamples=settings.bootstrap, seed=seed, progress=progress
+    )
+    feature = {letter: len(COMMON_FEATURES) + index for index, letter in enumerate(kept)}
+    games = dict(zip(used.letters, used.games_with_difference().tolist()))
+    measured = {**fits.pieces(feature, games, unit=feature[used.pawn]), **refusals, **one_sided}
+    return MethodValues(
+        method="outcome",
+        pieces=tuple(measured[letter] for letter in used.letters),
         games=used.num_games,
         decisive_games=used.decisive_games,
         cut_games=positions.cut_games,
-        positions=used.game.size,
-        condition_number=condition,
-        resamples=settings.bootstrap,
-        seed=seed,
+        terms={name: fits.weight(index) for index, name in enumerate(COMMON_FEATURES)},
+        basis=(
+            f"{used.game.size} {'quiet ' if settings.quiet_only else ''}positions of {used.num_games} games, each "
+            f"{settings.weighting} weighing the same; {settings.bootstrap} resamples of games; "
+            f"condition number {fits.condition:.0f}"
+        ),
+        checks={
+            "positions": used.game.size,
+            "condition_number": fits.condition,
+            "resamples": settings.bootstrap,
+            "seed": seed,
+            "quiet_only": settings.quiet_only,
+            "weighting": settings.weighting,
+        },
     )
 
 
-@dataclass(frozen=True)
-class Sums:
-    """Sufficient statistics of the fit.
+def outcome_splits(positions: Positions, *, settings: PieceValuesConfig, seed: int) -> tuple[Split, ...]:
+    """Return what the values become with other positions, weights or ways to count.
 
-    Attributes:
-        features: distinct feature rows, [U, F].
-        weight: weight that each game puts on each row, sparse [U, G]; a game's total is 1 on average.
-        white_score: White's result of each game, [G].
+    Args:
+        positions: all of them, with details; not the quiet ones alone.
+        settings: as for `estimate_values`.
+        seed: of the bootstrap.
     """
+    details = positions.details
+    if details is None:
+        raise ValueError("positions: expected details, got none")
+    settings = settings.model_copy(update={"bootstrap": min(settings.bootstrap, SPLIT_RESAMPLES)})
+    others = settings.model_copy(update={"quiet_only": not settings.quiet_only})
+    weighting = "position" if settings.weighting == "game" else "game"
+    reweighted = settings.model_copy(update={"weighting": weighting})
+    ways: dict[str, tuple[Positions, PieceValuesConfig]] = {
+        "opening": (positions.take(details.is_opening), settings),
+        "ending": (positions.take(~details.is_opening), settings),
+        "quiet positions" if others.quiet_only else "all positions": (positions, others),
+        f"each {weighting} weighing the same": (positions, reweighted),
+        "promoted men as pawns": (as_they_began(positions, details), settings),
+    }
+    splits = [Split(name, _pieces_or_refusals(*way, seed=seed)) for name, way in ways.items()]
+    return (*splits, *_copies(positions, details, settings, seed))
 
-    features: Floats
-    weight: sparse.csr_array
-    white_score: Floats
 
-    def fit(self, multiplicity: Floats, start: Floats) -> Floats:
-        """Fit with each game counted `multiplicity` [G] times; returns [F]."""
-        trials = self.weight @ multiplicity
-        successes = self.weight @ (multiplicity * self.white_score)
-        held = trials > 0
-        return fit_logistic(self.features[held], successes[held], trials[held], start)
+def as_they_began(positions: Positions, details: Details) -> Positions:
+    """Return positions whose promoted men count as the pawns that they were."""
+    pawn = positions.letters.index(positions.pawn)
+    material = positions.material - (details.promoted[:, 0] - details.promoted[:, 1])
+    promoted = details.promoted.sum(axis=2, dtype=np.int16)
+    material[:, pawn] += promoted[:, 0] - promoted[:, 1]
+    return replace(positions, material=material)
 
-    def information(self, estimate: Floats) -> Floats:
-        """Return the information matrix of all games at `estimate`, [F, F]."""
-        trials = self.weight @ np.ones(self.white_score.size)
-        return information(self.features, trials, self.features @ estimate)
 
-    def influence(self, estimate: Floats) -> Floats:
-        """Return the first-order effect of each game on the fit, [G, F]."""
-        chances = expit(self.features @ estimate)
-        expected = self.weight.T @ (self.features * chances[:, None])
-        observed = (self.weight.T @ self.features) * self.white_score[:, None]
-        influence: Floats = np.linalg.solve(self.information(estimate), (observed - expected).T).T
-        return influence
+def by_copies(positions: Positions, details: Details) -> Positions:
+    """Return positions in which the first of several pieces of a type and the further ones count apart.
+
+    The further ones go by the letter and `MORE`.
+    """
+    letters, columns = list(positions.letters), [positions.material]
+    for index, letter in enumerate(positions.letters):
+        counts = details.counts[:, :, index]
+        if letter == positions.pawn or counts.max(initial=0) <= 1:
+            continue
+        first, further = np.minimum(counts, 1), np.maximum(counts - 1, 0)
+        columns[0] = columns[0].copy()
+        columns[0][:, index] = first[:, 0] - first[:, 1]
+        letters.append(letter + MORE)
+        columns.append((further[:, 0] - further[:, 1])[:, None])
+    return replace(positions, letters=tuple(letters), material=np.hstack(columns))
 
 
 def summarise(positions: Positions, letters: list[str], weighting: str) -> Sums:
@@ -198,25 +162,6 @@ def summarise(positions: Positions, letters: list[str], weighting: str) -> Sums:
     return Sums(features, weight, positions.white_score)
 
 
-def resample_fits(
-    sums: Sums,
-    start: Floats,
-    resamples: int,
-    seed: int,
-    progress: Callable[[int, int], None] | None = None,
-) -> Floats:
-    """Refit on `resamples` draws of G games with replacement; returns [R, F]."""
-    rng = np.random.default_rng(seed)
-    games = sums.white_score.size
-    fits = np.empty((resamples, start.size))
-    for done in range(resamples):
-        drawn = np.bincount(rng.integers(games, size=games), minlength=games).astype(np.float64)
-        fits[done] = sums.fit(drawn, start)
-        if progress and ((done + 1) % PROGRESS_EVERY == 0 or done + 1 == resamples):
-            progress(done + 1, resamples)
-    return fits
-
-
 def _drop_rare_pieces(positions: Positions, settings: PieceValuesConfig) -> tuple[Positions, dict[str, PieceEstimate]]:
     """Leave out pieces with too few games, and the positions that differ in them; one entry for each."""
     refusals: dict[str, PieceEstimate] = {}
@@ -235,73 +180,54 @@ def _drop_rare_pieces(positions: Positions, settings: PieceValuesConfig) -> tupl
         positions = positions.take((positions.material[:, columns] == 0).all(axis=1))
 
 
-def _check_games(used: Positions, settings: PieceValuesConfig) -> None:
-    if used.num_games < settings.min_games:
-        cut = f" ({used.cut_games} more were cut short)" if used.cut_games else ""
-        raise InsufficientData(f"{used.num_games} finished games{cut}, at least {settings.min_games} are needed")
-    if used.decisive_games < MIN_DECISIVE:
-        found = f"{used.decisive_games} decisive games among {used.num_games}"
-        raise InsufficientData(f"{found}, at least {MIN_DECISIVE} are needed")
-
-
-def _condition(sums: Sums, estimate: Floats, names: list[str]) -> float:
-    """Return the condition number of the scaled information matrix.
+def _one_sided(positions: Positions, letters: list[str]) -> dict[str, PieceEstimate]:
+    """Return a refusal for each piece that only one side has in any position.
 
     Raises:
-        InsufficientData: some features cannot be told apart; the message names them.
+        InsufficientData: the pawn is one.
     """
-    matrix = sums.information(estimate)
-    scale = np.sqrt(np.diag(matrix))
-    eigenvalues, directions = np.linalg.eigh(matrix / np.outer(scale, scale))
-    condition = float(eigenvalues[-1] / max(eigenvalues[0], np.finfo(float).eps))
-    if condition > MAX_CONDITION:
-        involved = [name for name, part in zip(names, directions[:, 0]) if abs(part) > INVOLVED]
-        raise InsufficientData(f"games that tell these apart: {', '.join(involved)} (condition {condition:.0f})")
-    return condition
+    games = dict(zip(positions.letters, positions.games_with_difference().tolist()))
+    refusals = {}
+    for letter in letters:
+        owners = np.flatnonzero(_has(positions, letter).any(axis=0))
+        if len(owners) == 1:
+            reason = f"only {SIDE_NAMES[owners[0]]} ever has one: games with colours swapped are needed"
+            refusals[letter] = PieceEstimate(letter, games[letter], None, None, reason)
+    if positions.pawn in refusals:
+        raise InsufficientData(f"no unit, the pawn ({positions.pawn}): {refusals[positions.pawn].refusal}")
+    return refusals
 
 
-@dataclass(frozen=True)
-class _Fits:
-    """The fit, its resamples and the influence of each game.
-
-    Attributes:
-        estimate: [F].
-        resampled: [R, F].
-        influence: [G, F].
-    """
-
-    estimate: Floats
-    resampled: Floats
-    influence: Floats
-
-    def weight(self, feature: int) -> Interval:
-        """Return a coefficient."""
-        return bca_interval(self.estimate[feature], self.resampled[:, feature], self.influence[:, feature])
-
-    def ratio(self, feature: int, unit: int) -> Interval:
-        """Return a coefficient over the unit's; resamples without a positive unit count as infinite."""
-        if feature == unit:
-            return Interval(1.0, 1.0, 1.0)
-        estimate = self.estimate[feature] / self.estimate[unit]
-        above, below = self.resampled[:, feature], self.resampled[:, unit]
-        has_unit = below > 0
-        resampled = np.where(has_unit, above / np.where(has_unit, below, 1.0), np.copysign(np.inf, above))
-        influence = self.influence[:, feature] - estimate * self.influence[:, unit]
-        return bca_interval(estimate, resampled, influence)
+def _has(positions: Positions, letter: str) -> NDArray[np.bool_]:
+    """Return whether White and Black have a piece of a type, as far as is known, bool [N, 2]."""
+    index = positions.letters.index(letter)
+    if positions.details is not None and index < positions.details.counts.shape[2]:
+        return np.asarray(positions.details.counts[:, :, index] > 0)
+    return np.stack([positions.material[:, index] > 0, positions.material[:, index] < 0], axis=1)
 
 
-def _piece_estimates(fits: _Fits, used: Positions, refusals: dict[str, PieceEstimate]) -> tuple[PieceEstimate, ...]:
-    """Turn the fits into one entry per piece type."""
-    kept = [letter for letter in used.letters if letter not in refusals]
-    feature = {letter: len(COMMON_FEATURES) + index for index, letter in enumerate(kept)}
-    unit = feature[used.pawn]
-    has_unit = fits.weight(unit).low > 0
-    entries = []
-    for letter, games in zip(used.letters, used.games_with_difference().tolist()):
-        if letter in refusals:
-            entries.append(refusals[letter])
-            continue
-        value = fits.ratio(feature[letter], unit) if has_unit else None
-        refusal = "" if has_unit else "the pawn's interval holds 0"
-        entries.append(PieceEstimate(letter, games, fits.weight(feature[letter]), value, refusal))
-    return tuple(entries)
+def _pieces_or_refusals(positions: Positions, settings: PieceValuesConfig, *, seed: int) -> tuple[PieceEstimate, ...]:
+    """Return the pieces' values, or why there are none."""
+    try:
+        return estimate_values(positions, settings=settings, seed=seed).pieces
+    except InsufficientData as error:
+        games = positions.games_with_difference().tolist()
+        return tuple(
+            PieceEstimate(letter, count, None, None, str(error)) for letter, count in zip(positions.letters, games)
+        )
+
+
+def _copies(positions: Positions, details: Details, settings: PieceValuesConfig, seed: int) -> tuple[Split, ...]:
+    """Return the values of the first copy of each piece and of the further ones; none where no side ever has two."""
+    told_apart = by_copies(positions, details)
+    if len(told_apart.letters) == len(positions.letters):
+        return ()
+    pieces: Mapping[str, PieceEstimate] = {
+        piece.letter: piece for piece in _pieces_or_refusals(told_apart, settings, seed=seed)
+    }
+    several = [letter for letter in positions.letters if letter + MORE in pieces]
+    further = [replace(pieces[letter + MORE], letter=letter) for letter in several]
+    return (
+        Split("first copy", tuple(pieces[letter] for letter in several)),
+        Split("second copy", tuple(further)),
+    )

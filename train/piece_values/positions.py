@@ -1,20 +1,48 @@
 """Positions of finished games as the arrays that the estimators read.
 
-Dims: N positions, G games, T piece types without the royal one, Wd words of a state row.
+Dims: N positions, G games, T piece types without the royal one.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from envs import CompiledGame, piece_counts, to_play
+from envs import CompiledGame, Variant, piece_counts, to_play
+from envs.notation import parse_fields
+from train.piece_values.promotions import promoted_men
 from train.shards import GameRecord
+
+OPENING_SHARE = 0.5
+"""Share of the men of the start array from which on a position is of the opening, not of the ending."""
 
 
 class InsufficientData(ValueError):
     """Too few or too uniform games for any value; the message names what is missing."""
+
+
+@dataclass(frozen=True, eq=False)
+class Details:
+    """What splits of positions go by.
+
+    Attributes:
+        counts: White's and Black's pieces, int16 [N, 2, T].
+        promoted: those among them that were pawns, int16 [N, 2, T].
+        is_quiet: see `quiet_mask`, bool [N].
+        is_opening: whether at least `OPENING_SHARE` of the men of the array are on the board, bool [N].
+    """
+
+    counts: NDArray[np.int16]
+    promoted: NDArray[np.int16]
+    is_quiet: NDArray[np.bool_]
+    is_opening: NDArray[np.bool_]
+
+    def take(self, chosen: NDArray[np.bool_]) -> Details:
+        """Return the positions where `chosen` [N] holds."""
+        return Details(*(getattr(self, field.name)[chosen] for field in fields(self)))
 
 
 @dataclass(frozen=True)
@@ -29,6 +57,7 @@ class Positions:
         game: index of the position's game, int32 [N], in 0..G-1.
         white_score: White's result of each game, 1, 0.5 or 0, float64 [G].
         cut_games: games left out because they were cut short.
+        details: what splits go by; None where they are not known.
     """
 
     letters: tuple[str, ...]
@@ -38,6 +67,7 @@ class Positions:
     game: NDArray[np.int32]
     white_score: NDArray[np.float64]
     cut_games: int = 0
+    details: Details | None = None
 
     @property
     def num_games(self) -> int:
@@ -49,7 +79,7 @@ class Positions:
         """Games with a winner."""
         return int(np.isin(self.white_score, (0.0, 1.0)).sum())
 
-    def take(self, chosen: NDArray[np.bool_]) -> "Positions":
+    def take(self, chosen: NDArray[np.bool_]) -> Positions:
         """Return the positions where `chosen` [N] holds, and the games that still have one, renumbered."""
         games, game = np.unique(self.game[chosen], return_inverse=True)
         return replace(
@@ -58,6 +88,7 @@ class Positions:
             white_to_move=self.white_to_move[chosen],
             game=game.astype(np.int32),
             white_score=self.white_score[games],
+            details=self.details and self.details.take(chosen),
         )
 
     def games_with_difference(self) -> NDArray[np.int64]:
@@ -99,32 +130,51 @@ def collect_positions(game: CompiledGame, records: Iterable[GameRecord], *, quie
     if variant.pawns is None:
         raise InsufficientData(f"no unit: {variant.title} has no pawns")
     pieces = [index for index in range(len(variant.piece_types)) if set(variant.royals) != {index}]
-    material, white_to_move, scores = [], [], []
+    found: list[tuple[Details, NDArray[np.bool_]]] = []
+    scores = []
     cut_games = 0
     for record in records:
         if np.isnan(record.white_score):
             cut_games += 1
             continue
-        counts = piece_counts(game, record.states)
-        for side, royal in enumerate(variant.royals):
-            if royal is not None:
-                counts[:, side, royal] = 0  # always there; the other side may have pieces of the type
+        details = _details(game, record, pieces)
         chosen = np.arange(record.num_plies) >= record.opening_plies
         if quiet_only:
-            chosen &= quiet_mask(counts)
-        material.append((counts[:, 0] - counts[:, 1])[chosen][:, pieces])
-        white_to_move.append(to_play(game, record.states)[chosen] == 0)
+            chosen &= details.is_quiet
+        found.append((details.take(chosen), to_play(game, record.states)[chosen] == 0))
         scores.append(record.white_score)
-    lengths = [len(rows) for rows in material]
+    lengths = [len(movers) for _, movers in found]
     if not sum(lengths):
         raise InsufficientData(f"no position of a finished game ({cut_games} games were cut short)")
+    details = Details(*(np.concatenate([getattr(one, field.name) for one, _ in found]) for field in fields(Details)))
     positions = Positions(
         letters=tuple(variant.piece_types[index].letter for index in pieces),
         pawn=variant.piece_types[variant.pawns.piece].letter,
-        material=np.concatenate(material),
-        white_to_move=np.concatenate(white_to_move),
+        material=details.counts[:, 0] - details.counts[:, 1],
+        white_to_move=np.concatenate([movers for _, movers in found]),
         game=np.repeat(np.arange(len(lengths), dtype=np.int32), lengths),
         white_score=np.array(scores, dtype=np.float64),
         cut_games=cut_games,
+        details=details,
     )
     return positions.take(np.ones(positions.game.size, dtype=np.bool_))
+
+
+def num_array_men(variant: Variant) -> float:
+    """Return how many men stand in the start array, on average over several."""
+    return float(np.mean([np.count_nonzero(parse_fields(variant, fen).board) for fen in variant.start_fens]))
+
+
+def _details(game: CompiledGame, record: GameRecord, pieces: list[int]) -> Details:
+    """Return the details of all positions of a game, for the piece types `pieces`."""
+    counts = piece_counts(game, record.states)
+    men = counts.sum(axis=(1, 2))
+    for side, royal in enumerate(game.variant.royals):
+        if royal is not None:
+            counts[:, side, royal] = 0  # always there; the other side may have pieces of the type
+    return Details(
+        counts=counts[:, :, pieces],
+        promoted=promoted_men(game, record)[:, :, pieces],
+        is_quiet=quiet_mask(counts),
+        is_opening=men >= OPENING_SHARE * num_array_men(game.variant),
+    )
