@@ -209,7 +209,7 @@ def worth_matrix(features: Features, standing: F64Array) -> tuple[F64Array, F64A
     np.add.at(matrix, (kinds, features.terms[used]), standing[used])
     number: F64Array = np.bincount(kinds, standing[used], features.num_kinds).astype(np.float64)
     matrix /= np.maximum(number, 1.0)[:, None]
-    matrix[np.arange(features.num_kinds), features.num_terms + np.arange(features.num_kinds)] = ~features.is_royal
+    matrix[np.arange(features.num_kinds), features.num_terms + np.arange(features.num_kinds)] = ~features.is_constant
     return matrix, number
 
 

@@ -219,7 +219,7 @@ def design_of(features: Features, boards: NDArray[np.uint8], movers: NDArray[np.
     code = boards[row, square]
     assert (features.terms[code, square] != UNUSED).all(), "a piece that the game does not have"
     kind = features.kinds[code]
-    worth = np.where(features.is_royal[kind], 0.0, features.signs[code])
+    worth = np.where(features.is_constant[kind], 0.0, features.signs[code])
     tempo = features.num_terms + features.num_kinds
     every = np.arange(len(boards))
     values = np.concatenate([features.signs[code], worth, 1.0 - 2.0 * movers])
