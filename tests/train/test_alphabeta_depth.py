@@ -6,7 +6,7 @@ from envs import list_variants, load_variant
 from train.alphabeta import AlphaBetaPlayer
 from train.arena import MatchSettings, play_match
 
-SETTINGS = MatchSettings(games=200, random_plies=4, seed=5, max_plies=300, balanced=True)
+SETTINGS = MatchSettings(games=200, random_plies=4, seed=5, max_plies=600, balanced=True)
 
 
 @pytest.mark.slow
