@@ -9,13 +9,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from envs import CompiledGame, engine_for, load_variant
-from train.evaluation_tables import table_for
-from train.piece_values import measure
+from envs import CompiledGame, Variant, engine_for, load_variant
+from tests.train.stored_run import config
+from train.evaluation_tables import EvaluationTable, table_for
+from train.piece_values import measure, surveys
 from train.piece_values.estimates import MethodValues
 from train.piece_values.kept_games import KeptGames
 from train.piece_values.measure import MeasurePlan, measure_game, settle
 from train.piece_values.positions import InsufficientData
+from train.piece_values.surveys import StoredRun, survey_run
 from train.progress import Reporter
 from train.table_games import GameOrder, PlayedGame, play_games
 
@@ -63,11 +65,15 @@ def test_a_key_covers_everything_that_determines_a_game() -> None:
     assert kept.key(game, order) == KeptGames(None, depth=1, threads=1).key(game, order)
 
 
-def test_a_line_cut_short_by_a_crash_is_played_again_and_a_damaged_one_is_named(tmp_path: Path) -> None:
+def test_a_line_cut_short_by_a_crash_is_played_again_and_a_damaged_one_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     game, path = engine_for(GARDNER), tmp_path / "games.jsonl"
     first = KeptGames(path, depth=1).play(game, orders(3))
     path.write_bytes(path.read_bytes()[:-20])
-    assert KeptGames(path, depth=1).play(game, orders(3)) == first
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "write_bytes", None)  # a crash while all is written again would lose all
+        assert KeptGames(path, depth=1).play(game, orders(3)) == first
     assert len(path.read_text().splitlines()) == 3
     path.write_text('{"key": "a"}\n')
     with pytest.raises(ValueError, match=r"games\.jsonl, line 1: expected a JSON object with key"):
@@ -132,6 +138,25 @@ def test_minutes_become_a_number_of_games_once_and_for_all(tmp_path: Path, monke
     assert settle(GARDNER, replace(plan, games=300), folder=tmp_path).games == 300
 
 
+def test_methods_that_play_for_a_run_share_its_minutes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[tuple[str, ...]] = []
+
+    def affordable(game: CompiledGame, plan: MeasurePlan, table: EvaluationTable) -> int:
+        asked.append(plan.methods)
+        return 300
+
+    def measured_with(variant: Variant, *, plan: MeasurePlan, **rest: Any) -> list[MethodValues]:
+        assert plan.games == 300
+        return [MethodValues(plan.methods[0], (), 1, 1, 0)]
+
+    monkeypatch.setattr(measure, "_affordable", affordable)
+    monkeypatch.setattr(surveys, "measure_game", measured_with)
+    run, plan = StoredRun(tmp_path, GARDNER, config()), MeasurePlan(minutes=5)
+    for _ in range(2):
+        survey_run(run, ("td", "handicap"), plan=plan, folder=tmp_path, reporter=QUIET)
+    assert asked == [("td", "handicap")]
+
+
 def test_a_plan_refuses_what_it_cannot_do() -> None:
     with pytest.raises(ValueError, match="methods: expected different ones of td, odds, handicap, got odds, odds"):
         MeasurePlan(methods=("odds", "odds"))
@@ -139,5 +164,6 @@ def test_a_plan_refuses_what_it_cannot_do() -> None:
         MeasurePlan(seeds=(1, 1))
     with pytest.raises(ValueError, match="games: expected at least 200, got 10"):
         MeasurePlan(games=10)
-    with pytest.raises(ValueError, match="minutes: expected more than 0, got 0"):
-        MeasurePlan(minutes=0)
+    for minutes in (0, float("inf")):
+        with pytest.raises(ValueError, match=f"minutes: expected a number above 0, got {minutes}"):
+            MeasurePlan(minutes=minutes)

@@ -160,6 +160,7 @@ def test_positions_of_games_come_with_what_splits_go_by() -> None:
     assert (details.is_opening == (men >= 10)).all()  # half of the 20 men of the array
 
 
+@pytest.mark.slow
 def test_a_run_is_measured_with_splits_if_asked(tmp_path: Path) -> None:
     make_run(tmp_path, 120)
     plain, _ = measure_run(tmp_path)

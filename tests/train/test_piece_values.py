@@ -86,7 +86,7 @@ def test_planted_values_are_recovered_from_many_games() -> None:
 
 
 def test_intervals_hold_the_planted_values_in_most_of_100_data_sets() -> None:
-    assert 0.90 <= coverage(100, games=200, resamples=100) <= 0.99
+    assert 0.90 <= coverage(100, games=120, resamples=100) <= 0.99
 
 
 @pytest.mark.slow

@@ -80,6 +80,21 @@ def test_the_pawn_is_the_unit_and_a_piece_without_values_says_why() -> None:
     assert found["N"].why == "odds: a difference in 3 games"
 
 
+def test_causal_methods_speak_for_both_sides_where_others_tell_them_apart() -> None:
+    def pieces(**values: Interval) -> tuple[PieceEstimate, ...]:
+        return tuple(PieceEstimate(letter, 100, ONE, value) for letter, value in values.items())
+
+    apart = MethodValues("td", pieces(P=around(1.1, 0.1), p=around(0.9, 0.1), N=around(2, 0.1), n=ONE), 100, 50, 0)
+    found = recommend([apart, result("odds", around(3, 0.1)), result("handicap", around(3, 0.1))])
+    assert found["P"].value == found["p"].value == ONE
+    assert found["P"].why == "the unit"
+    for letter in "Nn":
+        value = found[letter].value
+        assert value is not None
+        assert value.estimate == pytest.approx(3)
+        assert found[letter].methods == ("odds", "handicap")
+
+
 def test_a_method_comes_back_from_its_document() -> None:
     values = result("odds", Interval(2.0, -math.inf, math.inf), "")
     assert method_from_document(values.to_document()) == values

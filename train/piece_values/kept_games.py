@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -95,9 +96,8 @@ class KeptGames:
 
     def _read(self, path: Path) -> None:
         lines = path.read_bytes().split(b"\n")
-        whole = b"".join(line + b"\n" for line in lines[:-1])
         if lines[-1]:  # cut short by a crash
-            path.write_bytes(whole)
+            os.truncate(path, path.stat().st_size - len(lines[-1]))
         for number, line in enumerate(lines[:-1], start=1):
             try:
                 entry = json.loads(line)

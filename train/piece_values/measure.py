@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -81,8 +82,8 @@ class MeasurePlan:
             raise ValueError(f"seeds: expected different numbers from 0 to {PROBE_SEED - 1}, got {list(self.seeds)}")
         if self.games is not None and self.games < FEWEST_GAMES:
             raise ValueError(f"games: expected at least {FEWEST_GAMES}, got {self.games}")
-        if self.minutes is not None and not self.minutes > 0:
-            raise ValueError(f"minutes: expected more than 0, got {self.minutes}")
+        if self.minutes is not None and not 0 < self.minutes < math.inf:
+            raise ValueError(f"minutes: expected a number above 0, got {self.minutes}")
 
     @property
     def pairs(self) -> int:

@@ -103,15 +103,6 @@ def colours_swapped(game: CompiledGame, fen: str) -> str | None:
     return swapped if goes_on(game, swapped) else None
 
 
-def are_armies_equal(game: CompiledGame) -> bool:
-    """Return whether White and Black have the same pieces on the same squares, seen from their own side, always."""
-    for fen in game.variant.start_fens:
-        board = parse_fields(game.variant, fen).board
-        if (board != _swapped(board)[list(game.variant.board.flipped)]).any():
-            return False
-    return True
-
-
 def check_colours(game: CompiledGame) -> None:
     """Refuse a game in which the armies cannot change colours.
 

@@ -40,7 +40,10 @@ def promoted_men(game: CompiledGame, record: GameRecord) -> NDArray[np.int16]:
         man = men.pop(start, None)
         if promotions[ply]:
             man = int(movers[ply]), int(promotions[ply]) - 1
-        if man is not None and not int(moves[ply]) >> CASTLE_FLAG & 1:
+        if int(moves[ply]) >> CASTLE_FLAG & 1:
+            continue
+        men.pop(target, None)  # one of the same side and type may have captured it
+        if man is not None:
             men[target] = man
     return counts
 

@@ -8,6 +8,8 @@
 2. Where causal methods give a value but none of that kind (a piece worth about nothing), that with the narrowest
    interval stands as it is.
 3. Where there is none, the first method of `FALLBACKS` that has a value stands alone, as it is.
+
+Where a method tells White's pieces from Black's and the causal ones do not, what they say of a piece holds for both.
 """
 
 from __future__ import annotations
@@ -51,13 +53,20 @@ def recommend(results: Sequence[MethodValues]) -> dict[str, Recommendation]:
     for result in results:
         for piece in result.pieces:
             found.setdefault(piece.letter, {})[result.method] = piece
-    return {letter: _recommend(letter, by_method) for letter, by_method in found.items()}
+    causal = {
+        letter: {method: piece for method, piece in by_method.items() if method in CAUSAL}
+        for letter, by_method in found.items()
+    }
+    return {
+        letter: _recommend(letter, {**causal.get(letter.upper(), {}), **by_method})
+        for letter, by_method in found.items()
+    }
 
 
 def _recommend(letter: str, by_method: Mapping[str, PieceEstimate]) -> Recommendation:
     values = {method: piece.value for method, piece in by_method.items() if piece.value is not None}
     causal = {method: value for method, value in values.items() if method in CAUSAL}
-    if values and all(value == UNIT for value in values.values()):
+    if values and all(value == UNIT for value in (causal or values).values()):
         return Recommendation(letter, UNIT, (), "the unit")
     usable = {method: value for method, value in causal.items() if value.low > 0 and math.isfinite(value.high)}
     if usable:

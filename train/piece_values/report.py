@@ -74,12 +74,6 @@ class Report:
         shares = ", ".join(f"{values.method} {100 * values.cut_share:.0f} %" for values in cut)
         return f"biased by games cut short: {shares}" if cut else ""
 
-    def by_value(self) -> list[PieceEstimate]:
-        """Return the first method's pieces, most valuable first, refused ones last."""
-        return sorted(
-            self.values.pieces, key=lambda piece: -piece.log_odds.estimate if piece.log_odds else float("inf")
-        )
-
     def name_of(self, letter: str) -> str:
         """Return a piece's name in words; Black's, where the letter is small."""
         name = self.variant.piece_types[self.variant.type_by_letter[letter.upper()]].name
@@ -260,7 +254,8 @@ class Report:
         for values in self.methods:
             if not values.refusal:
                 told = f"{values.method}: " if len(self.methods) > 1 else ""
-                games = f"{values.games} games ({values.decisive_games} decisive, {values.cut_games} more cut short)"
+                cut = f"{values.cut_games} more, {100 * values.cut_share:.1f} %, cut short"
+                games = f"{values.games} games ({values.decisive_games} decisive; {cut})"
                 lines.append(f"{told}{games}; intervals 95 %; {values.basis}")
         return lines
 
@@ -273,8 +268,11 @@ class Report:
             told = f"{values.method}, log-odds" if len(self.methods) > 1 else "log-odds"
             lines += [f"{told}: {terms}"] if terms else []
         if len(self.methods) > 1:
-            why = {one.why: "" for one in self.recommended.values() if one.methods}
-            lines += [f"recommended: {reason}" for reason in why]
+            letters: dict[str, list[str]] = {}
+            for letter, one in self.recommended.items():
+                if one.methods:
+                    letters.setdefault(one.why, []).append(letter)
+            lines += [f"recommended for {' '.join(which)}: {why}" for why, which in letters.items()]
         return "\n".join(lines)
 
 

@@ -134,6 +134,10 @@ def survey_run(
         InsufficientData: no method has any value.
     """
     reporter = reporter or Reporter()
+    played = tuple(method for method in methods if method not in STORED)
+    if played:
+        table = table_for(run.variant, reporter=reporter)
+        plan = settle(run.variant, replace(plan, methods=played), folder=folder, table=table)
     seeds = {"run": run.config.seed}
     basis: dict[str, Any] = provenance(run.variant, config_hash=run.config.config_hash(), seeds=seeds)
     results: list[MethodValues] = []
