@@ -12,6 +12,7 @@ import os
 import sys
 import tempfile
 from collections.abc import Callable
+from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -27,7 +28,9 @@ def _kernel_sources() -> list[Path]:
     return sorted([*kernels, *(ROOT / "envs" / name for name in FROZEN_MODULES)])
 
 
-def _cache_name() -> str:
+@cache
+def kernels_name() -> str:
+    """Return a name of the kernels as they are: of the compiled code, and of all that equal code must give alike."""
     digest = hashlib.sha256(f"numba {version('numba')} python {sys.version_info[:2]}".encode())
     for file in _kernel_sources():
         digest.update(file.name.encode() + b"\0" + file.read_bytes())
@@ -53,7 +56,7 @@ def _choose_cache() -> Path:
         Path.home() / ".cache" / "asylum-zero",
         Path(tempfile.gettempdir()) / f"asylum-zero-{os.getuid() if hasattr(os, 'getuid') else 'user'}",
     ]
-    name = _cache_name()
+    name = kernels_name()
     for home in homes:
         if _writable(home / name):
             return home / name

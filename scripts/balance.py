@@ -51,7 +51,8 @@ def main(
         raise typer.BadParameter(str(error)) from None
     settings = [read_setting(text) for text in (a, versus) if text is not None]
     reporter = Reporter()
-    report = measure_balance(settings, plan=plan, folder=out, reporter=reporter, command=_command(a, versus, plan, out))
+    command = _command(a, versus, plan, out, plugin or [])
+    report = measure_balance(settings, plan=plan, folder=out, reporter=reporter, command=command)
     if out is not None:
         reporter.say(f"wrote {', '.join(map(str, report.write(out)))}")
     if as_json:
@@ -63,12 +64,13 @@ def main(
         raise typer.Exit(INTERRUPTED)
 
 
-def _command(a: str, versus: str | None, plan: BalancePlan, out: Path | None) -> str:
+def _command(a: str, versus: str | None, plan: BalancePlan, out: Path | None, plugins: list[Path]) -> str:
     """Return the command that remakes a report, with every number that it rests on."""
     amount = ["--games", plan.games] if plan.minutes is None else ["--minutes", f"{plan.minutes:g}"]
     words = ["python", "scripts/balance.py", a, *([] if versus is None else ["--versus", versus]), *amount]
     words += ["--depth", plan.depth, "--random-plies", plan.random_plies, "--max-plies", plan.max_plies]
     words += ["--seed", plan.seed, *([] if out is None else ["--out", out])]
+    words += [word for file in plugins for word in ("--plugin", file)]
     return shlex.join(map(str, words))
 
 

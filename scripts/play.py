@@ -21,7 +21,8 @@ with ends_quietly(tells=__name__ == "__main__"):
     from envs import engine_for, load_variant
     from scripts.command_line import PLUGIN_HELP, new_app, with_exit_codes
     from scripts.terminal_session import Session
-    from train.engine_players import ALPHABETA, make_thinker
+    from train.engine_players import make_thinker
+    from train.players import ALPHABETA
     from train.engine_thinkers import Limits
     from train.human_game import HumanGame
     from train.players import UnknownPlayer

@@ -52,7 +52,7 @@ def main(
     subjects = find_subjects(targets)
     for subject in subjects:
         folder = _folder(subject, out, is_alone=len(subjects) == 1)
-        command = _command(subject, settings, folder)
+        command = _command(subject, settings, folder, plugin or [])
         print(write_report(subject, settings, folder, command=command, reporter=Reporter()))
 
 
@@ -62,11 +62,12 @@ def _folder(subject: Subject, out: Path | None, *, is_alone: bool) -> Path:
     return subject.runs[0].path / "report" if len(subject.runs) == 1 else REPORTS / subject.name
 
 
-def _command(subject: Subject, settings: Settings, folder: Path) -> str:
+def _command(subject: Subject, settings: Settings, folder: Path, plugins: list[Path]) -> str:
     """Return the command that makes one of the reports, with every number that it rests on."""
     amount = ["--minutes", f"{settings.minutes:g}"] if settings.games is None else ["--games", settings.games]
     words = ["python", "scripts/report.py", *subject.targets, *amount, "--depth", settings.depth]
     words += ["--seeds", settings.seeds, "--seed", settings.seed, "--out", folder]
+    words += [word for file in plugins for word in ("--plugin", file)]
     return shlex.join(map(str, words))
 
 

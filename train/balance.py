@@ -82,7 +82,7 @@ def measure_balance(
             f"at least {LEAST_GAMES} games from the start position are needed, got {[*map(len, played.games)]}"
         )
     balances = _balances(settings, played, twins, plan.seed)
-    gaps = _differences(balances, played.common) if len(balances) > 1 else {}
+    gaps = _differences(balances, played.common, twins) if len(balances) > 1 else {}
     stopped = played.stopped or any(twin.stopped for twin in twins.values())
     return BalanceReport(tuple(balances), gaps, played.common, plan, stopped, command)
 
@@ -90,20 +90,24 @@ def measure_balance(
 def _play(
     settings: Sequence[Setting], plan: BalancePlan, folder: Path | None, reporter: Reporter
 ) -> tuple[Played, dict[int, Played]]:
-    """Play the games of the settings, and by a setting's number those in which Black begins, where armies differ."""
-    tables = [table_for(setting.rules, reporter=reporter) for setting in settings]
+    """Play the games of the settings, and by a setting's number as many in which the other side begins, for armies."""
     twins = {
         number: twin
         for number, setting in enumerate(settings)
         if not are_sides_alike(setting.variant) and (twin := with_black_first(setting.variant)) is not None
     }
     with GameStore(folder) as store:
+        tables = [table_for(setting.rules, reporter=reporter) for setting in settings]
         session = Session(plan, store, reporter)
         sides = [Side(setting.variant, table) for setting, table in zip(settings, tables, strict=True)]
         played = session.play(sides, share=0.5 if twins else 1.0)
         if not twins or played.stopped:
             return played, {}
-        both = session.play([Side(twin, tables[number]) for number, twin in twins.items()])
+        others = [Side(twin, tables[number]) for number, twin in twins.items()]
+        try:
+            both = session.play(others, games=len(played.games[0]))
+        except KeyboardInterrupt:
+            return replace(played, stopped=True), {}
         found = {number: replace(both, games=(own,)) for number, own in zip(twins, both.games, strict=True)}
         return played, found
 
@@ -123,7 +127,7 @@ def _balances(
             found.pop("own_captures", None)
         twin = twins[number].games[0] if number in twins else []
         if len(twin) >= LEAST_GAMES and "white_score" in found:
-            found |= _army_terms(found["white_score"], twin)
+            found |= _army_terms(found["white_score"], twin, begins_black=setting.begins_black)
         basis = provenance(setting.variant, config_hash=_config_hash(setting), seeds={"balance": seed})
         own, is_alike = tuple(played.games[number]), are_sides_alike(setting.variant)
         balances.append(SettingBalance(setting, own, tuple(twin), found, is_alike, basis))
@@ -140,25 +144,33 @@ def _count(variant: Variant, games: Sequence[BalanceGame], alike: bool) -> tuple
     return tallies, lines
 
 
-def _army_terms(white_first: Estimate, games: Sequence[BalanceGame]) -> dict[str, Estimate]:
-    """Return White's score where Black begins, and what army and first move add to 1/2."""
+def _army_terms(own: Estimate, games: Sequence[BalanceGame], *, begins_black: bool) -> dict[str, Estimate]:
+    """Return what army and first move add to 1/2, and White's score where Black begins if that is not the game's own.
+
+    Args:
+        own: White's score in the game as it is.
+        games: those in which the other side begins.
+        begins_black: whether Black begins in the game as it is.
+    """
     scores = np.array([game.white_score for game in games])
-    black_first = share(np.nan_to_num(scores), ~np.isnan(scores))
-    if black_first is None:
+    other = share(np.nan_to_num(scores), ~np.isnan(scores))
+    if other is None:
         return {}
+    white_first, black_first = (other, own) if begins_black else (own, other)
     both, gap = combine(black_first, white_first, 1.0), combine(black_first, white_first, -1.0)
     army = Interval(*((end - 1) / 2 for end in (both.estimate, both.low, both.high)))
     first = Interval(*(end / 2 for end in (gap.estimate, gap.low, gap.high)))
     trials, clusters = white_first.trials + black_first.trials, white_first.clusters + black_first.clusters
     terms = {ARMY: army, FIRST_MOVE: first}
     named = {key: Estimate(term, np.zeros(0), trials, trials, clusters) for key, term in terms.items()}
-    return {BLACK_FIRST: black_first, **named}
+    return named if begins_black else {BLACK_FIRST: black_first, **named}
 
 
-def _differences(balances: Sequence[SettingBalance], common: int) -> dict[str, Interval]:
+def _differences(balances: Sequence[SettingBalance], common: int, twins: Mapping[int, Played]) -> dict[str, Interval]:
     """Return second less first for every figure that both have."""
     first, second = (balance.estimates for balance in balances)
-    return {key: difference(first[key], second[key], shared=common) for key in first if key in second}
+    shared = {BLACK_FIRST: twins[0].common if len(twins) > 1 else 0}
+    return {key: difference(first[key], second[key], shared=shared.get(key, common)) for key in first if key in second}
 
 
 def _config_hash(setting: Setting) -> str | None:

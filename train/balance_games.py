@@ -6,11 +6,12 @@ import json
 import math
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from envs import Variant, engine_for
+from envs.jit import kernels_name
 from envs.rows import actions_of, format_fen
 from models.checkpoint import FOLDER
 from models.storage import sha256_hex
@@ -45,7 +46,7 @@ class BalancePlan:
 
     Attributes:
         games: of each setting, and as many from each position where Black begins; None plays for `minutes`.
-        minutes: for all games together, what was kept before apart; None plays `games`.
+        minutes: for all games together, what was kept before apart, at least a batch of each; None plays `games`.
         depth: plies that each move is searched.
         random_plies: of each opening.
         seed: of openings and ties.
@@ -113,38 +114,44 @@ class Session:
         self._plan, self._store, self._reporter = plan, store, reporter
         self._started = time.monotonic()
 
-    def play(self, sides: Sequence[Side], *, share: float = 1.0) -> Played:
+    def play(self, sides: Sequence[Side], *, games: int | None = None, share: float = 1.0) -> Played:
         """Play the same number of games of one or two sides, on common openings as far as there are any.
 
         Args:
             sides: one or two.
-            share: of the plan's time after which these games stop.
+            games: of each; None leaves it to the plan.
+            share: of the plan's time after which these games stop; a first batch is played however little it is.
 
         Raises:
             ValueError: a game has too few openings.
+            KeyboardInterrupt: before any game.
         """
         plan = self._plan
-        if plan.games is not None:
-            return self._play_some(sides, plan.games, math.inf)[0]
+        games = games or plan.games
+        if games is not None:
+            return self._play_some(sides, self._openings(sides, games), math.inf)
         assert plan.minutes is not None
         deadline = self._started + share * plan.minutes * SECONDS_PER_MINUTE
-        count, played = FIRST_GAMES, None
-        while True:
-            try:
-                found, is_over = self._play_some(sides, count, deadline)
-            except ValueError:
-                if played is None:
-                    raise
-                return played  # there are no more openings
-            played = found
-            if is_over or played.stopped or count >= MOST_GAMES:
-                return played
+        count = FIRST_GAMES
+        played = self._play_some(sides, self._openings(sides, count), deadline)
+        while not (time.monotonic() > deadline or played.stopped or count >= MOST_GAMES):
             count *= 2
+            try:
+                openings = self._openings(sides, count)
+            except ValueError:
+                return played  # there are no more openings
+            except KeyboardInterrupt:
+                return replace(played, stopped=True)
+            played = self._play_some(sides, openings, deadline)
+        return played
 
-    def _play_some(self, sides: Sequence[Side], count: int, deadline: float) -> tuple[Played, bool]:
-        """Play `count` games of each side until a deadline; say too whether that has passed."""
+    def _openings(self, sides: Sequence[Side], count: int) -> Openings:
         plan = self._plan
-        openings = openings_for([side.variant for side in sides], count, plies=plan.random_plies, seed=plan.seed)
+        return openings_for([side.variant for side in sides], count, plies=plan.random_plies, seed=plan.seed)
+
+    def _play_some(self, sides: Sequence[Side], openings: Openings, deadline: float) -> Played:
+        """Play a game on each opening of each side until a deadline."""
+        count = len(openings.lists[0])
         orders = [self._orders(side, openings, number) for number, side in enumerate(sides)]
         names = " and ".join(dict.fromkeys(side.variant.title for side in sides))
         stopped, is_timed = False, math.isfinite(deadline)
@@ -152,7 +159,7 @@ class Session:
         with self._reporter.task(f"games of {names}{', seconds' * is_timed}", total) as update:
             try:
                 for first in range(0, count, BATCH):
-                    if time.monotonic() > deadline:
+                    if first and time.monotonic() > deadline:
                         break
                     for side, own in zip(sides, orders, strict=True):
                         self._play_batch(side, own[first : first + BATCH])
@@ -160,13 +167,14 @@ class Session:
                     update(int(time.monotonic() - self._started) if is_timed else done)
             except KeyboardInterrupt:
                 stopped = True
-        return self._collected(orders, openings, stopped), time.monotonic() > deadline
+        return self._collected(orders, openings, stopped)
 
     def _orders(self, side: Side, openings: Openings, number: int) -> list[tuple[str, GameOrder]]:
         """Return the order of each opening of a side, with its key."""
         plan, table = self._plan, side.table
         weights = np.stack([table.weights, table.weights])
         basis = {
+            "kernels": kernels_name(),
             "rules": side.variant.rules_hash,
             "weights": sha256_hex(table.weights.astype("<i4").tobytes()),
             "tempo": table.tempo,

@@ -33,7 +33,6 @@ F64Array = NDArray[np.float64]
 LEAST_CLUSTERS = 2
 LEAST_COVERAGE = 0.5
 """Share of outcomes, by how often each was seen once, that must have been seen before for an entropy."""
-UNBOUNDED = Interval(math.nan, -math.inf, math.inf)
 
 
 @dataclass(frozen=True, eq=False)

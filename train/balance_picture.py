@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from dataclasses import astuple
 from typing import TYPE_CHECKING
 
@@ -34,11 +35,19 @@ HEAD_INCHES, ROW_INCHES, FOOT_INCHES = 2.7, 0.3, 1.3
 BINS = 30
 LEAST_SHOWN = 0.04
 """Narrower parts of a bar have no number."""
-NOTE_WIDTH = 150
+NOTE_WIDTH, TITLE_WIDTH, LABEL_WIDTH, SHORT_WIDTH = 150, 90, 22, 36
+"""Letters in a line."""
 
 
 def draw_balance(report: BalanceReport) -> Figure:
     """Draw one setting, or two side by side."""
+    import matplotlib
+
+    with matplotlib.rc_context({"text.parse_math": False}):  # a dollar in a name is a dollar
+        return _drawn(report)
+
+
+def _drawn(report: BalanceReport) -> Figure:
     from matplotlib.figure import Figure
 
     rows = max(len(_fated(balance)) for balance in report.balances)
@@ -50,8 +59,10 @@ def draw_balance(report: BalanceReport) -> Figure:
     for column, balance in enumerate(report.balances):
         place = grid[1, column] if len(report.balances) > 1 else grid[1, :]
         _draw_fates(figure.add_subplot(place), balance)
-    figure.suptitle(report.title, x=0.01, ha="left", fontsize=12, fontweight="bold", color=INK)
-    notes = [line[:NOTE_WIDTH] for line in (*report.notes, report.command) if line]
+    figure.suptitle(
+        textwrap.fill(report.title, TITLE_WIDTH), x=0.01, ha="left", fontsize=12, fontweight="bold", color=INK
+    )
+    notes = [part for line in (*report.notes, report.command) for part in textwrap.wrap(line, NOTE_WIDTH)]
     figure.supxlabel("\n".join(notes), x=0.01, ha="left", fontsize=7, color=FAINT)
     return figure
 
@@ -62,7 +73,7 @@ def _draw_results(axes: Axes, report: BalanceReport) -> None:
         _draw_bar(axes, height, balance, [(key, colour) for key, _, colour in RESULTS])
         said = [f"{words} {_per_cent(balance, key)}" for key, words in SCORES if key in balance.estimates]
         axes.text(0, height - 0.35, "\n".join(said), va="top", fontsize=8, color=INK)
-        labels.append(balance.setting.label)
+        labels.append(textwrap.fill(balance.setting.label, LABEL_WIDTH))
     axes.set_yticks(range(len(labels)), labels)
     axes.set_ylim(-0.9, len(labels) - 0.55)
     _finish_bars(axes, [(label, colour) for _, label, colour in RESULTS], "results, per cent")
@@ -88,7 +99,13 @@ def _draw_fates(axes: Axes, balance: SettingBalance) -> None:
             axes.text(1.01, height, said, va="center", fontsize=7.5, color=FAINT)
     axes.set_yticks(range(len(letters)), [f"{balance.name_of(letter)} ({letter})" for letter in letters])
     axes.set_ylim(-0.5, len(letters) - 0.5)
-    _finish_bars(axes, [(label, colour) for _, label, colour in FATES], f"{balance.setting.label}: fates, per cent")
+    _finish_bars(axes, [(label, colour) for _, label, colour in FATES], f"{_short(balance)}: fates, per cent")
+
+
+def _short(balance: SettingBalance) -> str:
+    """Return a setting's label, the beginning of a long one, such as one with a FEN."""
+    label = balance.setting.label
+    return label if len(label) <= SHORT_WIDTH else f"{label[: SHORT_WIDTH - 1]}…"
 
 
 def _draw_bar(axes: Axes, height: int, balance: SettingBalance, parts: list[tuple[str, str]]) -> None:
@@ -126,7 +143,7 @@ def _draw_lengths(axes: Axes, report: BalanceReport) -> None:
     edges = np.linspace(0, longest + 1, BINS + 1)
     for balance, colour in zip(report.balances, COLOURS):
         shares, _ = np.histogram(balance.plies, edges)
-        label, mean = balance.setting.label, balance.estimates["plies"].interval
+        label, mean = _short(balance), balance.estimates["plies"].interval
         heights = 100 * shares / len(balance.plies)
         axes.stairs(heights, edges, color=colour, fill=True, alpha=0.25)
         said = f"{label}: {mean.estimate:.0f} on average ({mean.range_text('.0f')})"

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from rich.box import SIMPLE_HEAVY
 from rich.console import Group
+from rich.markup import escape
 from rich.table import Table
 
 from models.storage import naming_full_disk, write_atomically
@@ -46,7 +47,8 @@ class SettingBalance:
     Attributes:
         setting: the game.
         games: that count, each a cluster.
-        black_first: those from the same position with Black to move first, where armies differ.
+        black_first: those from the same position with the other side to move first, Black as a rule, where armies
+            differ.
         estimates: by key of the figure.
         is_alike: whether both sides have the same army and rules.
         basis: what `train.provenance.provenance` returns.
@@ -82,13 +84,14 @@ class SettingBalance:
     @property
     def armies(self) -> str:
         """What is known of army and first move, in words."""
+        begins, other = ("Black", "White") if self.setting.begins_black else ("White", "Black")
+        if self.is_alike and not self.setting.is_mirrored:
+            return f"armies are alike, but not their places: White's score is that of places and {begins}'s first move"
         if self.is_alike:
-            return "armies are alike: White's score above 1/2 is the first move's"
+            return f"armies are alike: {begins}'s score above 1/2 is the first move's"
         if ARMY in self.estimates:
-            return f"armies differ: {len(self.black_first)} more games with Black to move first tell them apart"
-        return (
-            "armies differ, and army and first move cannot be told apart: there are no games with Black to move first"
-        )
+            return f"armies differ: {len(self.black_first)} more games with {other} to move first tell them apart"
+        return f"armies differ, and army and first move cannot be told apart: no games have {other} to move first"
 
     def name_of(self, letter: str) -> str:
         """Return a kind of piece in words."""
@@ -155,9 +158,10 @@ class BalanceReport:
 
     def table(self) -> Group:
         """Return the tables for a terminal."""
+        below = [escape(line) for line in (*self.notes, self.command)]
         if len(self.balances) > 1:
-            return Group(self._comparison(), *self.notes, self.command)
-        return Group(self._figures(), self._pieces(), *self.notes, self.command)
+            return Group(self._comparison(), *below)
+        return Group(self._figures(), self._pieces(), *below)
 
     def document(self) -> dict[str, Any]:
         """Return everything as plain data (JSON-able)."""
@@ -189,8 +193,9 @@ class BalanceReport:
     def games_csv(self) -> str:
         """Return one row for each game, of which the lengths are drawn."""
         rows = [
-            (balance.setting.label, number, int(is_twin), game.start_fen, len(game.actions) + game.opening_plies)
-            + ("" if np.isnan(game.white_score) else game.white_score, game.ending)
+            (balance.setting.label, number, int(is_twin != balance.setting.begins_black), game.start_fen)
+            + (len(game.actions) + game.opening_plies, "" if np.isnan(game.white_score) else game.white_score)
+            + (game.ending,)
             for balance in self.balances
             for is_twin, games in enumerate((balance.games, balance.black_first))
             for number, game in enumerate(games)
@@ -220,7 +225,7 @@ class BalanceReport:
     def _figures(self) -> Table:
         """Return the table of one setting, pieces apart."""
         balance = self.balances[0]
-        table = Table(title=self.title, box=SIMPLE_HEAVY)
+        table = Table(title=escape(self.title), box=SIMPLE_HEAVY)
         table.add_column("figure")
         for heading in ("", "95 %", "games"):
             table.add_column(heading, justify="right", no_wrap=True)
@@ -241,16 +246,16 @@ class BalanceReport:
             table.add_column(heading, justify="right")
         for letter in balance.letters:
             cells = [_with_ends(balance, f"{name}/{letter}") for name in PIECE_FIGURES]
-            table.add_row(f"{letter}  {balance.name_of(letter)}", *cells)
+            table.add_row(escape(f"{letter}  {balance.name_of(letter)}"), *cells)
         return table
 
     def _comparison(self) -> Table:
         """Return the table of two settings side by side."""
         first, second = self.balances
-        table = Table(title=self.title, box=SIMPLE_HEAVY)
+        table = Table(title=escape(self.title), box=SIMPLE_HEAVY)
         table.add_column("figure")
         for heading in (first.setting.label, second.setting.label, "difference", "95 %"):
-            table.add_column(heading, justify="right", overflow="fold")
+            table.add_column(escape(heading), justify="right", overflow="fold")
         table.add_column("the second is")
         keys = dict.fromkeys([*first.estimates, *second.estimates])
         for figure in sorted(map(Figure.of, keys), key=lambda one: one.order):

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from envs import InvalidFen, InvalidVariant, Position, Variant, load_variant
+import numpy as np
+
+from envs import InvalidFen, InvalidVariant, Position, Variant, list_variants, load_variant
+from envs.notation import BLACK_CODE, EMPTY, parse_fields
+from envs.variant import BLACK
 from models.checkpoint import load_player
 from train.config import RunConfig, from_document
 from train.config_errors import ConfigError
@@ -17,6 +22,8 @@ from train.plugins import NETWORK
 
 OPTION, START = "+", "@"
 FORM = "GAME[+OPTION...][@FEN], FILE.yaml[+OPTION...][@FEN] or the folder of a run"
+_NAME = re.compile(r".*?\.ya?ml(?=[+@]|$)|[^+@]*")
+"""The path of a file, which may have the marks in it, or a name, which has none."""
 
 
 @dataclass(frozen=True)
@@ -38,6 +45,18 @@ class Setting:
     state: Mapping[str, Any] | None = None
 
     @property
+    def begins_black(self) -> bool:
+        """Whether Black moves first."""
+        return parse_fields(self.variant, self.variant.start_fen).to_play == BLACK
+
+    @property
+    def is_mirrored(self) -> bool:
+        """Whether each side stands in every start position as the other one does."""
+        boards = [parse_fields(self.variant, fen).board for fen in self.variant.start_fens]
+        flipped = list(self.variant.board.flipped)
+        return all((board == np.where(board == EMPTY, EMPTY, board ^ BLACK_CODE)[flipped]).all() for board in boards)
+
+    @property
     def config(self) -> RunConfig | None:
         """The run's config."""
         return None if self.state is None else from_document(self.state[CONFIG], f"{self.run}: config")
@@ -53,17 +72,29 @@ def read_setting(text: str) -> Setting:
         FileNotFoundError: a folder holds no run.
         CorruptFile, CheckpointMismatch: see `models.checkpoint.load_player`.
     """
-    if Path(text).is_dir():
+    if is_folder(text):
         _, variant, state = load_player(Path(text), check=partial(check_plugins, keys=(NETWORK,)))
         return Setting(text, variant, variant, Path(text), state)
-    asked, at, fen = text.partition(START)
-    name, *options = asked.split(OPTION)
-    if Path(name).is_dir():
+    name = file_or_name(text)
+    asked, at, fen = text[len(name) :].partition(START)
+    options = asked.split(OPTION)[1:]
+    if is_folder(name):
         raise ConfigError(f"{text}: a network plays by the rules that it trained on alone, name the run as {name}")
     if "" in options or (at and not fen.strip()):
         raise InvalidVariant(f"{text!r}: expected {FORM}")
     rules = load_variant(name, dict.fromkeys(options, True))
     return Setting(text, _beginning(rules, fen.strip()) if at else rules, rules)
+
+
+def is_folder(text: str) -> bool:
+    """Return whether a text names a folder; the name of a game never does, `./NAME` is the folder beside it."""
+    return text not in list_variants() and Path(text).is_dir()
+
+
+def file_or_name(text: str) -> str:
+    """Return the file or the name of the game in a setting's text."""
+    found = _NAME.match(text)
+    return found[0] if found else ""
 
 
 def _beginning(rules: Variant, fen: str) -> Variant:

@@ -2,8 +2,9 @@
 
 A kind is a piece type, of either side where the sides play by the same rules with the same pieces, else of one side.
 Each kind has a material worth, and a square term for each class of squares. Kinds that are royal on the side are never
-lost: where the sides are alike they have square terms only, else their material says by how much one army is better. A Black piece's square is seen from Black's side; where the rules are the same
-on both wings, mirrored files are one class. Dims: S squares, 32 piece codes, K kinds, F = K S + K + 1 parameters.
+lost: where the sides are alike they have square terms only, else their material says by how much one army is better. A
+Black piece's square is seen from Black's side; where the rules are the same on both wings, mirrored files are one
+class. Dims: S squares, 32 piece codes, K kinds, F = K S + K + 1 parameters.
 """
 
 from __future__ import annotations

@@ -7,14 +7,14 @@ command goes on where it was stopped, and a page that was stopped has what there
 
 from __future__ import annotations
 
-import re
+import shlex
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 from envs import Variant
 from models.checkpoint import FOLDER
-from train.balance_settings import START, read_setting
+from train.balance_settings import OPTION, START, file_or_name, is_folder, read_setting
 from train.config import ConfigError
 from train.piece_values.positions import InsufficientData
 from train.progress import Reporter
@@ -76,6 +76,14 @@ class Subject:
         """Heading of the report."""
         on = [name for name, is_on in self.variant.options.items() if is_on]
         return f"{self.variant.title} with {', '.join(on)}" if on else self.variant.title
+
+    @property
+    def game(self) -> str:
+        """The game as scripts take it."""
+        if not self.runs:
+            return self.targets[0]
+        on = [name for name, is_on in self.variant.options.items() if is_on]
+        return OPTION.join([self.runs[0].config.variant, *on])
 
 
 @dataclass
@@ -154,12 +162,14 @@ def find_subjects(targets: Sequence[str]) -> list[Subject]:
     subjects: list[Subject] = []
     for target in targets:
         path = Path(target)
-        if not path.is_dir():
+        if not is_folder(target):
             subjects.append(_game(target))
             continue
         if not (path / FOLDER).is_dir():
             raise ConfigError(f"{path}: expected the folder of a run, got one without {FOLDER}/")
         run = read_run(path)
+        if any(known.path.resolve() == path.resolve() for one in subjects for known in one.runs):
+            raise ConfigError(f"{path}: the run is named twice")
         other = next((number for number, one in enumerate(subjects) if one.runs and _is_same(one.runs[0], run)), None)
         if other is None:
             subjects.append(Subject(run.name, run.variant, (target,), (run,)))
@@ -169,7 +179,7 @@ def find_subjects(targets: Sequence[str]) -> list[Subject]:
     names = [f"{one.name}-{len(one.runs)}-seeds" if len(one.runs) > 1 else one.name for one in subjects]
     told = [f"{name}-{count}" if (count := names[:place].count(name) + 1) > 1 else name
             for place, name in enumerate(names)]  # fmt: skip
-    return [replace(one, name=name) for one, name in zip(subjects, told, strict=True)]
+    return [replace(one, name=name, runs=_told_apart(one.runs)) for one, name in zip(subjects, told, strict=True)]
 
 
 def write_report(
@@ -227,6 +237,12 @@ def _is_same(first: Run, second: Run) -> bool:
     return first.variant.rules_hash == second.variant.rules_hash and plain[0] == plain[1]
 
 
+def _told_apart(runs: Sequence[Run]) -> tuple[Run, ...]:
+    """Return runs with different names: those whose folders have one name are named by their paths."""
+    names = [run.name for run in runs]
+    return tuple(replace(run, name=str(run.path)) if names.count(run.name) > 1 else run for run in runs)
+
+
 def _made(part: Part) -> Sequence[Section]:
     try:
         return part.make()
@@ -235,9 +251,8 @@ def _made(part: Part) -> Sequence[Section]:
 
 
 def _check_command(subject: Subject) -> str:
-    target = subject.targets[0] if not subject.runs else subject.variant.name
     options = "".join(f" --option {name}" for name, is_on in subject.variant.options.items() if is_on)
-    return f"python scripts/check.py {re.split('[+@]', target)[0]}{options} --json"
+    return f"python scripts/check.py {shlex.quote(file_or_name(subject.game))}{options} --json"
 
 
 def _facts(subject: Subject, sections: Sequence[Section]) -> str:

@@ -32,7 +32,9 @@ def balance_section(reports: Sequence[tuple[str, BalanceReport]]) -> Section:
         body += source_line(f"{name}_games", tables[f"{name}_games"], report.command)
         body += _figures(report.balances[0]) + source_line(name, tables[name], report.command)
         body += "".join(paragraph(f"{line}.", "soft") for line in report.notes)
-    return Section("Balance", body, pictures, tables, headline=_headline(reports[0][1].balances[0]))
+    results = [(label, _headline(report.balances[0])) for label, report in reports]
+    headline = results[0][1] if len(results) == 1 else ". ".join(f"{label}: {result}" for label, result in results)
+    return Section("Balance", body, pictures, tables, headline=headline)
 
 
 def samples_of(report: BalanceReport, most: int) -> list[SampleGame]:

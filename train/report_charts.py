@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
@@ -18,8 +16,6 @@ PANEL_INCHES = (3.5, 2.4)
 MOST_COLUMNS = 2
 POINTS_WITH_MARKS = 20
 """A line of more points has no marks."""
-
-
 MOST_INSIDE = 3
 """A legend of more lines stands beside its panel."""
 
@@ -89,8 +85,7 @@ def _draw(axes: Axes, panel: Panel) -> None:
         label = line.name if is_first else None
         axes.plot(line.x, line.y, color=colour, linewidth=1.4, label=label, zorder=3, **mark)  # type: ignore[arg-type]
         if line.low:
-            low, high = (np.nan_to_num(ends, nan=np.nan) for ends in (line.low, line.high))
-            axes.fill_between(line.x, low, high, color=colour, alpha=0.13, linewidth=0, zorder=2)
+            axes.fill_between(line.x, line.low, line.high, color=colour, alpha=0.13, linewidth=0, zorder=2)
     axes.set_title(panel.title, loc="left", fontsize=9.5, color=INK)
     axes.set_xlabel(panel.x_name, fontsize=8.5, color=INK)
     axes.tick_params(colors=INK, labelsize=8, length=3)

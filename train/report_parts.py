@@ -83,7 +83,8 @@ class Parts:
         runs, variant, methods, commands = self.subject.runs, self.subject.variant, list[MethodValues](), list[str]()
         if runs:
             methods += trained_values(runs, seed=self.settings.seed, reporter=self.reporter)
-            commands += [f"python scripts/piece_values.py {run.path} --method {','.join(STORED)}" for run in runs]
+            paths = [shlex.quote(str(run.path)) for run in runs]
+            commands += [f"python scripts/piece_values.py {path} --method {','.join(STORED)}" for path in paths]
         if self.settings.plays:
             plan = self._plan()
             commands.append(self._values_command(plan))
@@ -147,10 +148,9 @@ class Parts:
         return settle(variant, plan, folder=self.games)
 
     def _values_command(self, plan: MeasurePlan) -> str:
-        target = self.subject.variant.name if self.subject.runs else self.subject.targets[0]
         seeds = ",".join(map(str, plan.seeds))
         numbers = f"--method {','.join(plan.methods)} --games {plan.games} --depth {plan.depth} --seeds {seeds}"
-        return f"python scripts/piece_values.py {shlex.quote(target)} {numbers}"
+        return f"python scripts/piece_values.py {shlex.quote(self.subject.game)} {numbers}"
 
     def _balance_of(self, target: str) -> BalanceReport:
         """Measure one balance, with as many games as the first time."""
@@ -168,8 +168,9 @@ class Parts:
         count = len(report.balances[0].games)
         if not (report.stopped or games):
             self.budget.keep("balance_games", count)
-        numbers = "" if setting.run else f" --games {count} --depth {asked.depth} --seed {asked.seed}"
-        return replace(report, command=f"python scripts/balance.py {shlex.quote(target)}{numbers}")
+        searched = "" if setting.run else f" --depth {asked.depth} --seed {asked.seed}"
+        command = f"python scripts/balance.py {shlex.quote(target)} --games {games or count}{searched}"
+        return replace(report, command=command)
 
 
 def _of_record(record: GameRecord, run: str, place: str) -> SampleGame:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import envs
-from envs import CompiledGame, Termination
+from envs import CompiledGame
 from train.pgn import CUT, RESULTS, move_names, tagged_text
 from train.report_boards import board_drawing
 from train.report_page import Picture, Section, csv_text, folded, paragraph, source_line, text
@@ -44,11 +44,6 @@ class SampleGame:
     def result(self) -> str:
         """As PGN writes it."""
         return RESULTS.get(self.white_score, CUT)
-
-
-def ending_words(termination: Termination | None) -> str:
-    """Return how a game ended in words."""
-    return termination.name.lower().replace("_", " ") if termination else "cut short"
 
 
 def games_section(game: CompiledGame, samples: Sequence[SampleGame], command: str) -> Section:

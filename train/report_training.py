@@ -6,6 +6,7 @@ Several runs are one experiment with several seeds: each has its own line, and g
 from __future__ import annotations
 
 import math
+import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -120,7 +121,7 @@ def ladder_section(runs: Sequence[Run]) -> Section:
     """Return the ladders that were played for the runs, by `scripts/ladder.py`."""
     body, pictures, tables = "", dict[str, Picture](), dict[str, str]()
     for number, run in enumerate(runs, 1):
-        command = f"python scripts/ladder.py {run.path}"
+        command = f"python scripts/ladder.py {shlex.quote(str(run.path))}"
         path = run.path / LADDER_FILE
         if not path.exists():
             body += paragraph(f"{run.name}: no ladder was played. This plays one, and it then stands here: {command}")

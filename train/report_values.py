@@ -67,7 +67,8 @@ def _forest(report: Report) -> Figure:
         is_unit = one.value is not None and one.value.low == one.value.high
         shown = {} if is_unit else {method: value for method, value in found.items() if value}
         published = [value for value, _ in _published(report, letter)]
-        rows.append(ForestRow(f"{report.name_of(letter)} ({letter})", one.value, shown, published, one.why))
+        name = report.name_of(letter).replace("$", r"\$")  # no formula
+        rows.append(ForestRow(f"{name} ({letter})", one.value, shown, published, one.why))
     return draw_forest(rows, title="", scale="value in pawns", reference=1.0, notes=[])
 
 

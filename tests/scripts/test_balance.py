@@ -28,7 +28,10 @@ def test_tables_go_to_stdout_and_nothing_is_written_without_a_folder(
     assert not list(tmp_path.iterdir())
 
 
-def test_json_is_one_object_equals_the_file_and_names_the_command_that_remakes_it(tmp_path: Path) -> None:
+def test_json_is_one_object_equals_the_file_and_names_the_command_that_remakes_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("train.piece_values.forest.DOTS_PER_INCH", 30)  # drawn sooner
     result = run("gardner", "--versus", "gardner", *SMALL, "--json", "--out", str(tmp_path))
     assert result.exit_code == 0, result.stderr
     document = json.loads(result.stdout)

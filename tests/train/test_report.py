@@ -212,6 +212,29 @@ def test_runs_that_differ_in_their_seeds_alone_are_one_report(run: Run, monkeypa
     assert found[1].title == "Asylum Chess with friendly_fire"
 
 
+def test_runs_of_one_name_are_told_apart_and_one_named_twice_is_refused(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = with_history(run.path.parent / "more" / "mine")
+    runs = {str(one.path): one for one in (run, other)}
+    monkeypatch.setattr("train.report.read_run", lambda path: runs[str(path)])
+    (found,) = find_subjects([*runs])
+    assert [one.name for one in found.runs] == [*runs]
+    with pytest.raises(ConfigError, match="named twice"):
+        find_subjects([str(run.path), str(run.path)])
+
+
+def test_commands_name_a_run_s_game_with_its_options(run: Run) -> None:
+    variant = load_variant("asylum", {"friendly_fire": True})
+    subject = Subject("mine", variant, ("a b",), (replace(run, variant=variant, config=config(variant="asylum")),))
+    assert subject.game == "asylum+friendly_fire"
+    assert "'a b'/mine" not in page_of([ladder_section([replace(run, path=Path("a b/mine"))])])
+    assert (
+        "scripts/ladder.py 'a b/mine'"
+        in read_page(page_of([ladder_section([replace(run, path=Path("a b/mine"))])])).text
+    )
+
+
 def test_what_is_no_game_and_no_run_is_refused(tmp_path: Path) -> None:
     (tmp_path / "hopper.yaml").write_text("name: Hopper\nextends: chess\npieces:\n  b: {name: hopper, moves: pR}\n")
     with pytest.raises(InvalidVariant, match=r"hopper.yaml:4: pieces.b.moves: 'pR': hoppers"):

@@ -1,8 +1,9 @@
 """Games of the alpha-beta engine that are kept once they are played, so that a measurement resumes where it stopped.
 
-A game is kept by a digest of everything that determines it: the rules, the start, what both players go by, depth, ply
-cap, seed. A later measurement that needs the same game takes its result, whatever else has changed. The file has one
-line of JSON for each game; a last line that a crash has cut short is ignored and written anew.
+A game is kept by a digest of everything that determines it: the rules, the kernels that play them, the start, what
+both players go by, depth, ply cap, seed. A later measurement that needs the same game takes its result, whatever else
+has changed. The file has one line of JSON for each game; a last line that a crash has cut short is ignored and written
+anew.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from envs import CompiledGame
+from envs.jit import kernels_name
 from models.storage import naming_full_disk
 from train.progress import Update
 from train.table_games import MAX_PLIES, GameOrder, PlayedGame, play_games
@@ -89,7 +91,7 @@ class KeptGames:
 
     def key(self, game: CompiledGame, order: GameOrder) -> str:
         """Return the digest of everything that determines a game."""
-        words = (game.variant.rules_hash, order.fen, order.tempo, order.random_plies, order.seed)
+        words = (kernels_name(), game.variant.rules_hash, order.fen, order.tempo, order.random_plies, order.seed)
         digest = hashlib.sha256(json.dumps([*words, self.depth, self.max_plies]).encode())
         digest.update(order.weights.tobytes())
         return digest.hexdigest()[:DIGITS]

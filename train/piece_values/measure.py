@@ -13,7 +13,7 @@ import math
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -198,7 +198,7 @@ class _Measurement:
 
         games, depth = min(self.plan.games or GAMES, MOST_LEARNING_GAMES), min(self.plan.depth, LEARNING_DEPTH)
         settings = LearningSettings(games=games, depth=depth)
-        entries = [*self.plan.seeds, games, depth, self.plan.resamples, *versions().values()]
+        entries = [*self.plan.seeds, asdict(settings), self.plan.resamples, *versions().values()]
         path = self.folder / LEARNED_FILE.format(_digest(self.variant, entries)) if self.folder else None
         if path is not None and path.exists():
             return method_from_document(json.loads(path.read_text()))
