@@ -22,10 +22,9 @@ with ends_quietly(tells=__name__ == "__main__"):
     from scripts.command_line import PLUGIN_HELP, new_app, with_exit_codes
     from scripts.terminal_session import Session
     from train.engine_players import make_thinker
-    from train.players import ALPHABETA
     from train.engine_thinkers import Limits
     from train.human_game import HumanGame
-    from train.players import UnknownPlayer
+    from train.players import ALPHABETA, UnknownPlayer
     from train.plugins import load_plugins
 
 COLOURS = ("white", "black")
