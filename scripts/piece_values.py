@@ -51,6 +51,8 @@ def main(
     A game is played by the alpha-beta engine with the game's learned evaluation; what has been played is kept in the
     folder of --out, where the same command goes on. Of a run its own games are read.
     """
+    if games is not None and minutes is not None:
+        raise typer.BadParameter("--games and --minutes: expected one of them, got both")
     load_plugins(plugin or [])
     setting = read_setting(target)
     methods = _methods(method, is_run=setting.run is not None)

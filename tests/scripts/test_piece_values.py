@@ -105,6 +105,7 @@ def test_a_runs_games_from_odds_are_a_method_beside_the_outcome(run_dir: Path, t
         (["chess", "--method", "outcome"], "needs a run"),
         (["chess", "--method", "odds,odds"], "named twice"),
         (["chess", "--games", "7"], "games: expected at least 200, got 7"),
+        (["chess", "--games", "200", "--minutes", "1"], "expected one of them, got both"),
         (["chess", "--seeds", "1,x"], "expected numbers separated by commas"),
         (["chess+nothing"], "nothing"),
         (["no_such_game"], "no_such_game"),
