@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
@@ -23,6 +21,7 @@ from train.balance_figures import ARMY, PIECE_FIGURES, PIECES, Figure
 from train.balance_games import BalancePlan
 from train.balance_intervals import Estimate, is_undecided
 from train.balance_settings import Setting
+from train.csv_table import csv_text
 from train.piece_values.forest import save_figure
 from train.ratings import Interval
 
@@ -188,7 +187,7 @@ class BalanceReport:
         for key, gap in _in_order(self.gaps):
             row = _cells(Figure.of(key), gap)
             rows.append(("difference", *row, "", "", "", verdict_of(gap), self.command))
-        return _csv(COLUMNS, rows)
+        return csv_text(COLUMNS, rows)
 
     def games_csv(self) -> str:
         """Return one row for each game, of which the lengths are drawn."""
@@ -200,7 +199,7 @@ class BalanceReport:
             for is_twin, games in enumerate((balance.games, balance.black_first))
             for number, game in enumerate(games)
         ]
-        return _csv(GAME_COLUMNS, rows)
+        return csv_text(GAME_COLUMNS, rows)
 
     def picture(self) -> Picture:
         """Draw results, lengths and fates of pieces."""
@@ -325,10 +324,3 @@ def _in_order(gaps: Mapping[str, Interval]) -> list[tuple[str, Interval]]:
 
 def _cells(figure: Figure, interval: Interval) -> tuple[object, ...]:
     return figure.key, figure.group, figure.label, interval.estimate, interval.low, interval.high
-
-
-def _csv(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerows([columns, *rows])
-    return text.getvalue()

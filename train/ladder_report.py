@@ -6,7 +6,6 @@ In TensorBoard a ladder is a folder of its own beside the run's curves, written 
 
 from __future__ import annotations
 
-import csv
 import io
 import json
 import shutil
@@ -15,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from models.storage import write_atomically
+from train.csv_table import csv_text
 from train.event_file import EventFile, picture, scalar, text
 from train.ladder import Ladder, Rung, Spent
 from train.metrics import METRICS, PICTURES, TENSORBOARD_FOLDER, is_known
@@ -78,15 +78,12 @@ def save_ladder(ladder: Ladder, run_dir: Path, basis: Mapping[str, Any]) -> list
 
 def ladder_csv(ladder: Ladder) -> str:
     """Return a ladder as CSV, one line a rung."""
-    lines = io.StringIO()
-    writer = csv.writer(lines, lineterminator="\n")
-    writer.writerow(COLUMNS)
+    rows = []
     for rung in ladder.rungs:
-        spent = [rung.spent.games, rung.spent.hours, rung.spent.evaluations] if rung.spent else ["", "", ""]
+        spent = [rung.spent.games, rung.spent.hours, rung.spent.evaluations] if rung.spent else [None] * 3
         elo = [f"{value:.1f}" for value in (rung.elo.estimate, rung.elo.low, rung.elo.high)]
-        iteration = "" if rung.iteration is None else rung.iteration
-        writer.writerow([rung.name, iteration, *spent, *elo, rung.matches, rung.match_games])
-    return lines.getvalue()
+        rows.append([rung.name, rung.iteration, *spent, *elo, rung.matches, rung.match_games])
+    return csv_text(COLUMNS, rows)
 
 
 def ladder_table(ladder: Ladder) -> str:

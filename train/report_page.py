@@ -7,14 +7,13 @@ A page is a list of sections. A section has HTML of its own making (everything t
 from __future__ import annotations
 
 import base64
-import csv
 import io
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from models.storage import naming_full_disk, write_atomically
 from train.report_drawing import PRINT_DPI, Drawing
@@ -178,15 +177,6 @@ def source_line(name: str, rows: str, command: str) -> str:
     content = base64.b64encode(rows.encode()).decode()
     link = f'<a download="{_safe(name)}.csv" href="data:text/csv;charset=utf-8;base64,{content}">{name}.csv</a>'
     return f'<p class="source">Numbers: {link}. Made by <code>{text(command)}</code></p>'
-
-
-def csv_text(headings: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
-    """Return rows as CSV; None is empty."""
-    lines = io.StringIO()
-    writer = csv.writer(lines, lineterminator="\n")
-    writer.writerow(headings)
-    writer.writerows(rows)
-    return lines.getvalue()
 
 
 def folded(summary: str, body: str, kind: str = "") -> str:

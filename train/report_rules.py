@@ -11,8 +11,9 @@ from envs.game_words import Entry
 from envs.move_diagrams import LEGEND, capture_example
 from envs.notation import parse_fields, piece_letter
 from envs.render import EMPTY_MARK
+from train.csv_table import csv_text
 from train.report_boards import diagram_marks, example_drawing, mark_drawing, moves_drawing, start_drawing
-from train.report_page import Picture, Section, csv_text, figure, folded, paragraph, source_line, text
+from train.report_page import Picture, Section, figure, folded, paragraph, source_line, text
 
 MOVES_SCALE, LEGEND_SCALE = 0.6, 0.55
 READINGS_INTRO = "Where the source leaves a doubt, this is what is played:"

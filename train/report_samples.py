@@ -10,9 +10,10 @@ from numpy.typing import NDArray
 
 import envs
 from envs import CompiledGame
+from train.csv_table import csv_text
 from train.pgn import CUT, RESULTS, move_names, tagged_text
 from train.report_boards import board_drawing
-from train.report_page import Picture, Section, csv_text, folded, paragraph, source_line, text
+from train.report_page import Picture, Section, folded, paragraph, source_line, text
 
 BOARD_SCALE = 0.62
 SIDES = ("White", "Black")

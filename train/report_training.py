@@ -19,6 +19,7 @@ from envs import CompiledGame, Variant, engine_for
 from models.checkpoint import load_player
 from models.storage import CorruptFile, parse_json, read_regular
 from train.config import RunConfig, from_document
+from train.csv_table import csv_text
 from train.ladder import Ladder, Rung, Spent
 from train.ladder_report import draw_ladder, ladder_csv
 from train.metrics import read_metrics
@@ -29,7 +30,7 @@ from train.players import CONFIG, check_plugins
 from train.plugins import NETWORK
 from train.ratings import Interval
 from train.report_charts import Line, Panel, draw_panels
-from train.report_page import Picture, Section, csv_text, figure, paragraph, source_line
+from train.report_page import Picture, Section, figure, paragraph, source_line
 from train.shards import GameRecord
 
 LADDER_FILE = Path("report") / "ladder.json"

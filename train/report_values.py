@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal
 
+from train.csv_table import csv_text
 from train.piece_values.army import army_text
 from train.piece_values.estimates import MethodValues, PieceEstimate, Split
 from train.piece_values.forest import ForestRow, draw_forest
 from train.piece_values.positions import InsufficientData
 from train.piece_values.report import Report
 from train.ratings import Interval
-from train.report_page import Picture, Section, csv_text, figure, folded, grid, paragraph, source_line, text
+from train.report_page import Picture, Section, figure, folded, grid, paragraph, source_line, text
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -13,6 +13,7 @@ from envs.move_diagrams import capture_example, move_diagram
 from tests.train.report_pages import read_page
 from tests.train.stored_run import config, make_run
 from train.config import ConfigError
+from train.csv_table import csv_text
 from train.metrics import LINES_FILE
 from train.piece_values.positions import InsufficientData
 from train.progress import Reporter
@@ -21,7 +22,7 @@ from train.report_boards import diagram_marks, example_drawing, moves_drawing, s
 from train.report_budget import Budget
 from train.report_charts import Line, Panel, draw_panels
 from train.report_drawing import CELL, Disc, Drawing, Shape, Stroke, Tile, Words
-from train.report_page import Picture, Section, csv_text, figure, grid, page_html, source_line
+from train.report_page import Picture, Section, figure, grid, page_html, source_line
 from train.report_parts import Parts
 from train.report_pooled import trained_values
 from train.report_rules import rules_sections

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Protocol, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -215,3 +216,48 @@ def check_games(white_score: Floats, cut_games: int, *, least: int) -> None:
         raise InsufficientData(f"{games} finished games{cut}, at least {least} are needed")
     if decisive < MIN_DECISIVE:
         raise InsufficientData(f"{decisive} decisive games among {games}, at least {MIN_DECISIVE} are needed")
+
+
+class Differences(Protocol):
+    """Games in which sides differ in pieces, [T] types."""
+
+    @property
+    def letters(self) -> tuple[str, ...]:
+        """Letter of each type."""
+
+    @property
+    def pawn(self) -> str | None:
+        """Letter of the piece that is worth 1."""
+
+    def games_with_difference(self) -> NDArray[np.int64]:
+        """Count the games with a difference in each type, [T]."""
+
+    def even_in(self, columns: list[int]) -> Self:
+        """Return what is left without differences in some types."""
+
+
+GamesT = TypeVar("GamesT", bound=Differences)
+
+
+def drop_rare(games: GamesT, needed: int) -> tuple[GamesT, dict[str, PieceEstimate]]:
+    """Leave out pieces that differ in too few games, and what differs in them; return an entry for each such piece.
+
+    Args:
+        games: all of them.
+        needed: games with a difference that a piece needs.
+
+    Raises:
+        InsufficientData: the pawn is one.
+    """
+    refusals: dict[str, PieceEstimate] = {}
+    while True:
+        counts = dict(zip(games.letters, games.games_with_difference().tolist()))
+        rare = [letter for letter, count in counts.items() if count < needed and letter not in refusals]
+        if not rare:
+            return games, refusals
+        for letter in rare:
+            reason = f"a difference in {counts[letter]} games, at least {needed} are needed"
+            refusals[letter] = PieceEstimate(letter, counts[letter], None, None, reason)
+        if games.pawn in refusals:
+            raise InsufficientData(f"no unit, the pawn ({games.pawn}): {refusals[str(games.pawn)].refusal}")
+        games = games.even_in([games.letters.index(letter) for letter in rare])

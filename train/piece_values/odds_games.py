@@ -22,7 +22,7 @@ from envs import CompiledGame
 from envs.layout import U8Array
 from envs.notation import piece_code
 from train.piece_values.estimates import MethodValues, PieceEstimate, Split
-from train.piece_values.fits import Progress, check_games, fit_with_resamples, sums_of_starts
+from train.piece_values.fits import Progress, check_games, drop_rare, fit_with_resamples, sums_of_starts
 from train.piece_values.logistic import Floats
 from train.piece_values.paired_starts import Army, PairedStart
 from train.piece_values.positions import InsufficientData
@@ -92,6 +92,15 @@ class OddsGames:
         """Return the games where `chosen` [G] holds."""
         rows: dict[str, Any] = {name: getattr(self, name)[chosen] for name in ROWS}
         return replace(self, **rows)
+
+    def games_with_difference(self) -> NDArray[np.int64]:
+        """Count the games with a difference in each type, [T]."""
+        games: NDArray[np.int64] = (self.difference != 0).sum(axis=0)
+        return games
+
+    def even_in(self, columns: list[int]) -> OddsGames:
+        """Return the games without a difference in some types."""
+        return self.take((self.difference[:, columns] == 0).all(axis=1))
 
     def finished(self) -> OddsGames:
         """Return the games that were not cut short."""
@@ -212,7 +221,7 @@ def estimate_values(games: OddsGames, settings: Settings, *, progress: Progress 
     Raises:
         InsufficientData: too little for any value.
     """
-    used, refusals = _drop_rare(games.finished(), settings)
+    used, refusals = drop_rare(games.finished(), settings.min_games_per_piece)
     cut = int(np.isnan(games.white_score).sum())
     check_games(used.white_score, cut, least=settings.min_games)
     kept = [letter for letter in used.letters if letter not in refusals]
@@ -262,7 +271,7 @@ def split(name: str, games: OddsGames, settings: Settings) -> list[Split]:
 
 def copy_splits(games: OddsGames, settings: Settings) -> list[Split]:
     """Return what the first piece of each type is worth, and what the further ones are; where both occur."""
-    used, refusals = _drop_rare(games.finished(), settings)
+    used, refusals = drop_rare(games.finished(), settings.min_games_per_piece)
     pawn = used.letters.index(used.pawn) if used.pawn else -1
     first = _excess(np.minimum(used.counts, 1), np.minimum(used.array, 1))
     further = used.difference - first
@@ -305,21 +314,3 @@ def _letters(game: CompiledGame) -> tuple[tuple[str, ...], str | None]:
 def _excess(counts: I16Array, array: I16Array) -> I16Array:
     """Return White's count less Black's, less the same of the arrays, from int16 [G, 2, T]."""
     return (counts[:, 0] - counts[:, 1]) - (array[:, 0] - array[:, 1])
-
-
-def _drop_rare(games: OddsGames, settings: Settings) -> tuple[OddsGames, dict[str, PieceEstimate]]:
-    """Leave out pieces that differ in too few games, and those games; return an entry for each such piece."""
-    refusals: dict[str, PieceEstimate] = {}
-    needed = settings.min_games_per_piece
-    while True:
-        counts = dict(zip(games.letters, (games.difference != 0).sum(axis=0).tolist()))
-        rare = [letter for letter, count in counts.items() if count < needed and letter not in refusals]
-        if not rare:
-            return games, refusals
-        for letter in rare:
-            reason = f"a difference in {counts[letter]} games, at least {needed} are needed"
-            refusals[letter] = PieceEstimate(letter, counts[letter], None, None, reason)
-        if games.pawn in refusals:
-            raise InsufficientData(f"no unit, the pawn ({games.pawn}): {refusals[str(games.pawn)].refusal}")
-        columns = [games.letters.index(letter) for letter in rare]
-        games = games.take((games.difference[:, columns] == 0).all(axis=1))

@@ -24,7 +24,7 @@ from scipy import sparse
 
 from train.config_sections import PieceValuesConfig
 from train.piece_values.estimates import MethodValues, PieceEstimate, Split
-from train.piece_values.fits import Progress, Sums, check_games, fit_with_resamples
+from train.piece_values.fits import Progress, Sums, check_games, drop_rare, fit_with_resamples
 from train.piece_values.positions import Details, InsufficientData, Positions
 
 COMMON_FEATURES = ("White's advantage", "side to move")
@@ -54,7 +54,7 @@ def estimate_values(
     used = positions
     if settings.quiet_only and used.details is not None:
         used = used.take(used.details.is_quiet)
-    used, refusals = _drop_rare_pieces(used, settings)
+    used, refusals = drop_rare(used, settings.min_games_per_piece)
     check_games(used.white_score, used.cut_games, least=settings.min_games)
     kept = [letter for letter in used.letters if letter not in refusals]
     one_sided = _one_sided(used, kept)
@@ -160,24 +160,6 @@ def summarise(positions: Positions, letters: list[str], weighting: str) -> Sums:
     weight = sparse.coo_array((each, (row.ravel(), positions.game)), shape=shape).tocsr()
     features = np.column_stack((np.ones(len(rows)), rows)).astype(np.float64)
     return Sums(features, weight, positions.white_score)
-
-
-def _drop_rare_pieces(positions: Positions, settings: PieceValuesConfig) -> tuple[Positions, dict[str, PieceEstimate]]:
-    """Leave out pieces with too few games, and the positions that differ in them; one entry for each."""
-    refusals: dict[str, PieceEstimate] = {}
-    while True:
-        counts = dict(zip(positions.letters, positions.games_with_difference().tolist()))
-        needed = settings.min_games_per_piece
-        rare = [letter for letter, count in counts.items() if count < needed and letter not in refusals]
-        if not rare:
-            return positions, refusals
-        for letter in rare:
-            reason = f"a difference in {counts[letter]} games, at least {needed} are needed"
-            refusals[letter] = PieceEstimate(letter, counts[letter], None, None, reason)
-        if positions.pawn in refusals:
-            raise InsufficientData(f"no unit, the pawn ({positions.pawn}): {refusals[positions.pawn].refusal}")
-        columns = [positions.letters.index(letter) for letter in rare]
-        positions = positions.take((positions.material[:, columns] == 0).all(axis=1))
 
 
 def _one_sided(positions: Positions, letters: list[str]) -> dict[str, PieceEstimate]:

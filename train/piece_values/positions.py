@@ -91,6 +91,10 @@ class Positions:
             details=self.details and self.details.take(chosen),
         )
 
+    def even_in(self, columns: list[int]) -> Positions:
+        """Return the positions without a difference in some types."""
+        return self.take((self.material[:, columns] == 0).all(axis=1))
+
     def games_with_difference(self) -> NDArray[np.int64]:
         """Count the games that have a position with a difference in each piece type, [T]."""
         game, piece = np.nonzero(self.material)

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -16,6 +14,7 @@ from rich.table import Table
 
 from envs import Variant
 from models.storage import naming_full_disk, write_atomically
+from train.csv_table import csv_text
 from train.piece_values.army import army_text
 from train.piece_values.estimates import MethodValues, PieceEstimate, Split
 from train.piece_values.forest import ForestRow, draw_forest, save_figure
@@ -122,23 +121,23 @@ class Report:
 
     def to_csv(self) -> str:
         """Return a row per method, split and piece; unknown and unbounded numbers are empty."""
-        text = io.StringIO()
-        writer = csv.writer(text, lineterminator="\n")
         numbers = [f"{scale}_{end}" for scale in SCALES for end in ENDS]
-        writer.writerow(["letter", "name", "method", "split", "games", *numbers, "refusal"])
+        return csv_text(["letter", "name", "method", "split", "games", *numbers, "refusal"], self._rows())
+
+    def _rows(self) -> Iterator[list[Any]]:
+        """Yield the rows of the CSV."""
         if len(self.methods) > 1:
             for letter, one in self.recommended.items():
                 ends = one.value.to_document().values() if one.value else [None] * len(ENDS)
                 rest = [None] * (len(SCALES) - 1) * len(ENDS)
-                writer.writerow([letter, self.name_of(letter), "recommended", "", "", *ends, *rest, one.why])
+                yield [letter, self.name_of(letter), "recommended", "", "", *ends, *rest, one.why]
         for values in self.methods:
             for split in (Split("", values.pieces), *values.splits):
                 for piece in self._ordered(split.pieces):
                     document = piece.to_document()
                     cells = [(document[scale] or {}).get(end) for scale in SCALES for end in ENDS]
                     names = [piece.letter, self.name_of(piece.letter), values.method, split.name, piece.games]
-                    writer.writerow([*names, *cells, piece.refusal])
-        return text.getvalue()
+                    yield [*names, *cells, piece.refusal]
 
     def write(self, folder: Path) -> list[Path]:
         """Write JSON, CSV, PNG and SVG into a folder, made if missing; return the paths."""
